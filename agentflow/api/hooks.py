@@ -10,7 +10,7 @@ from typing import Any, get_origin
 
 import msgspec
 
-from agentflow.api.boundary import Wish, hide_secrets, open_sandbox
+from agentflow.api.boundary import TaskRequest, hide_secrets, open_sandbox
 from agentflow.api.content import load_content, load_hooks_here, load_rules_here, open_toolbox
 from agentflow.api.trust import list_frontmatter_places, list_hook_notes
 from agentflow.core.errors import InvalidFile, UsageError
@@ -83,7 +83,7 @@ def make_event(root: Path, point: Point, outputs: Path, given: Path | None) -> H
 def open_hook_sandbox(root: Path) -> Sandbox:
     """Return the sandbox for hooks that ask for one; where there is none, it runs nothing."""
     git = open_repository(root)
-    return hide_secrets(open_sandbox(git, Wish(must_run=True)), git, load_rules_here(root))
+    return hide_secrets(open_sandbox(git, TaskRequest(must_run=True)), git, load_rules_here(root))
 
 
 def _read_input(path: Path) -> Mapping[str, Any]:

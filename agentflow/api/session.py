@@ -1,15 +1,17 @@
 """Runs a new, saved or follow-up task in this process until it ends or waits; nothing is printed."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from signal import Signals
+from signal import SIGHUP, SIGINT, Signals
+from typing import Any
 
 import anyio
+from anyio.abc import TaskStatus
 
-from agentflow.api.boundary import Wish, record_weakest_sandbox
+from agentflow.api.boundary import TaskRequest, record_weakest_sandbox
 from agentflow.api.decisions import explain_foreign, record_own_task, require_own, take_over
-from agentflow.api.interruptions import PauseSwitch, SignalWatch
 from agentflow.api.models import close_model
 from agentflow.api.wiring import (
     Setup,
@@ -21,11 +23,11 @@ from agentflow.api.wiring import (
     refuse_unpriced,
 )
 from agentflow.core.errors import AgentflowError, Exit, UsageError, describe_os_error
-from agentflow.core.events import Warned
-from agentflow.core.pending import Budget, Consent, Override
+from agentflow.core.events import StoredEvent, ToolFinished, ToolStarted, Warned
+from agentflow.core.pending import Budget, Consent
 from agentflow.core.record import Record
 from agentflow.core.role import ParallelWork
-from agentflow.core.task import Invocation, Phase, Status, TaskState
+from agentflow.core.task import Status, TaskState
 from agentflow.redact import list_some, to_one_line
 from agentflow.sandbox.profile import Level
 from agentflow.settings import TaskLimits
@@ -43,38 +45,6 @@ Ask = Callable[[TaskStore], bool]
 """Asks a person about all pending items, or how a paused task goes on; returns False to leave the task."""
 
 
-class Order(Record):
-    """A task, and what it may do and use."""
-
-    text: str = ""
-    invoked: Invocation | None = None
-    """The command that became the text, if any."""
-    model: str | None = None
-    max_iterations: int | None = None
-    consent: Consent = Consent.SUSPEND
-    pause_after: Phase | None = None
-    wish: Wish = Wish()
-    budget: Budget = Budget()
-    overrides: tuple[Override, ...] = ()
-    named_class: str = ""
-    """The class of the task; empty: its wording decides."""
-    review: bool | None = None
-    """The person's wish for a review; None: as the class requires."""
-    sequential: bool = False
-    prove: int | None = None
-    """Rounds in which the implementer is given what no test notices; None: as the settings say."""
-    parallel: int | None = None
-    """Implementers at the same time; None: as the settings say."""
-    context: bool = False
-    """Use an earlier deep exploration."""
-    focus: str | None = None
-    """The folder to explore in depth; None for a task."""
-    follows: str | None = None
-    """The task of the same session that this one goes on from."""
-    task_id: str = ""
-    """The id of the new task; empty makes one."""
-
-
 class Session(Record):
     """A task that this process runs."""
 
@@ -84,38 +54,38 @@ class Session(Record):
 
 
 @contextmanager
-def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
+def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
     """Write a new task to the disk and lock it against other writers."""
-    refuse_unpriced(setup, order.budget)
+    refuse_unpriced(setup, request.budget)
     with hold_writer_lock(setup.git.root):
         keep_out_of_git(setup.git)
-        explored, problem = read_fresh_document(setup.git) if order.context else ("", "")
+        explored, problem = read_fresh_document(setup.git) if request.context else ("", "")
         if problem:
             setup = setup.replace(warnings=(*setup.warnings, f"--context: {problem}; exploring again"))
-        task = make_task(setup, order.text, order.max_iterations).replace(
-            pause_after=order.pause_after,
-            wants_review=order.review,
-            named_class=order.named_class,
-            sequential=order.sequential,
+        task = make_task(setup, request.text, request.max_iterations).replace(
+            pause_after=request.pause_after,
+            wants_review=request.review,
+            named_class=request.named_class,
+            sequential=request.sequential,
             explored=explored,
-            focus=order.focus,
-            overrides=order.overrides,
-            invoked=order.invoked,
-            budget=_limit_budget(order.budget, setup.limits),
+            focus=request.focus,
+            overrides=request.overrides,
+            invoked=request.invoked,
+            budget=_limit_budget(request.budget, setup.limits),
         )
-        if order.prove is not None:
-            task = task.replace(prove_rounds=order.prove)
-        if (at_once := _count_implementers(setup, order.parallel)) > 1:
+        if request.prove is not None:
+            task = task.replace(prove_rounds=request.prove)
+        if (at_once := _count_implementers(setup, request.parallel)) > 1:
             task = task.replace(parallel=ParallelWork(at_once=at_once))
             setup = _tell_left_out(setup)
-        if order.task_id:
-            task = task.replace(task_id=order.task_id)
-        if order.follows is not None:
-            task = _follow_task(setup.git, task, order.follows)
+        if request.task_id:
+            task = task.replace(task_id=request.task_id)
+        if request.follows is not None:
+            task = _follow_task(setup.git, task, request.follows)
         store = TaskStore.create(setup.git.root, task)
         record_own_task(store)
-        setup = narrow_setup(setup, order.invoked)
-        yield Session(setup=setup, store=store, consent=order.consent)
+        setup = narrow_setup(setup, request.invoked)
+        yield Session(setup=setup, store=store, consent=request.consent)
 
 
 def _count_implementers(setup: Setup, asked: int | None) -> int:
@@ -150,25 +120,25 @@ def _limit_budget(asked: Budget, limits: TaskLimits) -> Budget:
 
 @contextmanager
 def resume_session(
-    git: Git, task_id: str | None, order: Order, ask: Ask | None = None, *, is_named: bool = True
+    git: Git, task_id: str | None, request: TaskRequest, ask: Ask | None = None, *, is_named: bool = True
 ) -> Iterator[Session]:
     """Continue a saved task. Raises TaskOver, or Suspended while it waits.
 
     `is_named` says that a person gave the id.
     """
     with hold_writer_lock(git.root):
-        store = _reopen(git, task_id, order.model, is_named=is_named and bool(task_id))
+        store = _reopen(git, task_id, request.model, is_named=is_named and bool(task_id))
         if store.task.pending and ask is not None:
             ask(store)
-        task = decide_pending(store.task, order.consent)
+        task = decide_pending(store.task, request.consent)
         store.task = go_on(task, is_told=find_recorded_end(store.folder) is task.status)
-        setup = prepare(git.root, store.task.model, store.task.task, order.wish)
+        setup = prepare(git.root, request.replace(model=store.task.model, text=store.task.task))
         if store.task.parallel_work is not None:
             _require_apart(setup)
         store.task = record_weakest_sandbox(store.task, setup.sandbox)
         recall_runs(setup.model, store.folder)
         setup = narrow_setup(setup, store.task.invoked)
-        yield Session(setup=setup, store=store, consent=order.consent)
+        yield Session(setup=setup, store=store, consent=request.consent)
 
 
 def _reopen(git: Git, task_id: str | None, model: str | None, *, is_named: bool) -> TaskStore:
@@ -183,6 +153,106 @@ def _reopen(git: Git, task_id: str | None, model: str | None, *, is_named: bool)
         store.save(store.task.replace(model=model))
         record_own_task(store)
     return store
+
+
+class PauseSwitch:
+    """Pauses a task once no tool call runs; a request that is cut off is sent again."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        """Set the function that tells the person that the pause is coming."""
+        self.is_asked = False
+        self._tell = tell
+        self._scope: anyio.CancelScope | None = None
+        self._calls: set[tuple[int, str]] = set()
+        """The calls that run."""
+
+    def arm(self, scope: anyio.CancelScope) -> None:
+        """Set the work that the next pause ends."""
+        self.is_asked, self._scope, self._calls = False, scope, set()
+
+    def ask(self) -> bool:
+        """Ask for a pause; return False for the second time, which means: stop now."""
+        if self.is_asked:
+            return False
+        self.is_asked = True
+        self._tell()
+        self._pause()
+        return True
+
+    def __call__(self, stamped: StoredEvent) -> None:
+        """Take an event of the task, and end the work once no call runs, if a pause is asked for."""
+        match stamped.event:
+            case ToolStarted() as event:
+                self._calls.add((event.run, event.call_id))
+            case ToolFinished() as event:
+                self._calls.discard((event.run, event.call_id))
+                self._pause()
+            case _:
+                pass
+
+    def _pause(self) -> None:
+        if self.is_asked and not self._calls and self._scope is not None:
+            self._scope.cancel()
+
+
+class SignalWatch:
+    """Ends the work at a signal; where a task can be paused, the first Ctrl-C does only that."""
+
+    def __init__(self, signals: Mapping[Signals, Exit], pauses: PauseSwitch | None) -> None:
+        self._signals = {
+            number: code
+            for number, code in signals.items()
+            if number is not SIGHUP or signal.getsignal(number) is not signal.SIG_IGN  # nohup ignores it
+        }
+        self._pauses = pauses
+        self.caught: Exit | None = None
+        self.is_paused = False
+        """True if the work ended because somebody paused it."""
+
+    def end(self, *, is_over: bool) -> None:
+        """Note how the work ended: a pause that came too late is none."""
+        is_asked = self._pauses is not None and self._pauses.is_asked
+        self.is_paused = is_asked and not is_over and self.caught is None
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Let a signal just before the work end it, and one just after it not cut off its end.
+
+        Ctrl-C still does; and once a signal has ended the work, the process is on its way out.
+        """
+        before = self._note_signals()
+        try:
+            yield
+        finally:
+            for number, previous in before.items() if self.caught is None else ():
+                signal.signal(number, previous)
+
+    def _note_signals(self) -> dict[Signals, Any]:
+
+        def note(number: int, _frame: object) -> None:
+            self.caught = self.caught or self._signals[Signals(number)]
+
+        return {number: signal.signal(number, note) for number in self._signals if number is not SIGINT}
+
+    async def receive(self, scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
+        """Cancel the work at a signal; commands that run are killed on the way out."""
+        if self._pauses is not None:
+            self._pauses.arm(scope)
+        if not self._signals:
+            task_status.started()
+            return
+        try:
+            with anyio.open_signal_receiver(*self._signals) as received:
+                task_status.started()
+                if self.caught is not None:
+                    scope.cancel()
+                async for number in received:
+                    if number is SIGINT and self._pauses is not None and self._pauses.ask():
+                        continue
+                    self.caught = self._signals[number]
+                    scope.cancel()
+        finally:
+            self._note_signals()  # the receiver has put the default in place, which ends the process
 
 
 def run_session(

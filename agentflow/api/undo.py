@@ -197,12 +197,13 @@ def _mark_cancelled(start: Path, store: TaskStore) -> Status:
 
 
 def _end(start: Path, store: TaskStore) -> None:
-    from agentflow.api.boundary import Wish
+    from agentflow.api.boundary import TaskRequest
     from agentflow.api.wiring import assemble, prepare
     from agentflow.workflow.run import end_early
 
     task = store.task
-    setup = prepare(start, task.model, task.task, Wish(no_sandbox=task.sandbox == "none"))
+    request = TaskRequest(text=task.task, model=task.model, no_sandbox=task.sandbox == "none")
+    setup = prepare(start, request)
     crew = assemble(setup, store, Consent.SUSPEND)
     crew.snapshots.begin(find_last_write_time(store.folder))  # what changed meanwhile is the user's
     end_early(crew, Status.CANCELLED, Exit.TERMINATED, "cancelled")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from agentflow.api.boundary import Wish, describe_sandbox, hide_secrets, make_sandbox, sweep_leftovers
+from agentflow.api.boundary import TaskRequest, describe_sandbox, hide_secrets, make_sandbox, sweep_leftovers
 from agentflow.api.content import (
     load_content,
     load_hooks_here,
@@ -101,26 +101,26 @@ class Setup(Record):
     """The MCP servers that count here."""
 
 
-def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
-    """Return the setup of a task with this text. Raises the error that the person should see."""
+def prepare(start: Path, request: TaskRequest) -> Setup:
+    """Return the setup of a task. Raises the error that the person should see."""
     git = open_repository(start)
     project = load_project(git.root)
     settings = apply_project(load_settings(os.environ), project)
-    toolbox = open_toolbox(git.root, model)
+    toolbox = open_toolbox(git.root, request.model)
     content, rules = load_content(git.root, toolbox), load_rules_here(git.root)
     hooks, warnings = load_hooks_here(git.root)
     hooks = (*hooks, *content.hooks)
     toolbox = withhold_provider_tools(toolbox, content.roles, hooks, rules, settings.approvals)
     everyone = _narrow_roles(content.roles, rules, toolbox, settings)
     servers = load_entries(git.root)
-    name = choose_model_name(model, settings, os.environ)
+    name = choose_model_name(request.model, settings, os.environ)
     settings = choose_tiers(settings, name)
-    sandbox = hide_secrets(make_sandbox(git.root, settings, wish, git.folders), git, rules)
+    sandbox = hide_secrets(make_sandbox(git.root, settings, request, git.folders), git, rules)
     require_firm_links(git.root, settings.unprotected)
     chosen = choose_model(name, sandbox, settings, os.environ)
-    reason = chosen.explain_refusal(text)
+    reason = chosen.explain_refusal(request.text)
     if reason is not None:
-        is_named = model or os.environ.get("AGENTFLOW_MODEL") or settings.model
+        is_named = request.model or os.environ.get("AGENTFLOW_MODEL") or settings.model
         raise ModelRejected(reason if is_named else f"{NO_MODEL} {reason}", hint=NO_MODEL_ADVICE)
     refuse_without_tools(chosen, (content.roles.find_part(name) for name in PIPELINE), settings)
     return Setup(

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from agentflow.api.boundary import Wish, make_sandbox
+from agentflow.api.boundary import TaskRequest, make_sandbox
 from agentflow.checks.detect import detect
 from agentflow.cli.arguments import JSON
 from agentflow.cli.printing import say_json, show
@@ -83,7 +83,7 @@ def doctor(json: bool = JSON, folder: Path = _FOLDER) -> int:
 
 def _examine_machine(folder: Path) -> Diagnosis:
     settings = load_settings(os.environ)
-    sandbox = make_sandbox(folder.resolve(), settings, Wish(must_run=True))
+    sandbox = make_sandbox(folder.resolve(), settings, TaskRequest(must_run=True))
     ability = sandbox.ability
     places = sandbox.find_hidden_places()
     path = find_folders(os.environ).config

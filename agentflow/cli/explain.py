@@ -117,7 +117,7 @@ def explain_command(
     folder: Path = FOLDER,
 ) -> None:
     """Explain which rule decides each part of a command. Nothing is run."""
-    from agentflow.api.boundary import Wish, open_sandbox
+    from agentflow.api.boundary import TaskRequest, open_sandbox
     from agentflow.api.content import load_content, load_hooks_here, load_rules_here
     from agentflow.permissions.role_rules import explain_call, find_scope
     from agentflow.permissions.user_rules import RuleCall
@@ -128,7 +128,7 @@ def explain_command(
     git = open_repository(folder)
     root = git.root
     found = load_content(root, make_standard_toolbox()).find_role(role)
-    runner = open_sandbox(git, Wish(must_run=True)).of(found.part)
+    runner = open_sandbox(git, TaskRequest(must_run=True)).of(found.part)
     call = RuleCall(tool=BASH, given={"command": command}, root=root)
     answer = explain_call(found, load_rules_here(root), call, find_scope(found, BASH, runner))
     hooks = [hook.name for hook in load_hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import typer
 
-from agentflow.api.boundary import Wish
+from agentflow.api.boundary import TaskRequest
 from agentflow.api.decisions import explain_foreign
 from agentflow.api.wiring import Setup, assemble, make_task, prepare
 from agentflow.api.worktree import open_home
@@ -115,8 +115,12 @@ def _replay(git: Git, path: Path) -> ReplayResult:
             hint="replay it in a clone that has the commit",
         )
     with _copy_repository(git, path, task.start_tree or task.base_tree) as root:
-        wish = Wish(no_sandbox=task.sandbox == "none" and not explain_foreign(git, path))
-        setup = prepare(root, f"replay:{path.name}", task.task, wish)
+        request = TaskRequest(
+            text=task.task,
+            model=f"replay:{path.name}",
+            no_sandbox=task.sandbox == "none" and not explain_foreign(git, path),
+        )
+        setup = prepare(root, request)
         setup = setup.replace(sandbox=share_environments(setup.sandbox, git.root))
         store = TaskStore.create(root, _begin_again(setup, happened, task))
         ended = _run(setup, store, task, _recall_messages(path))

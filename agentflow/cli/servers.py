@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 import typer
 
-from agentflow.api.boundary import Wish, hide_secrets, open_sandbox
+from agentflow.api.boundary import TaskRequest, hide_secrets, open_sandbox
 from agentflow.api.content import load_rules_here
 from agentflow.api.decisions import decide_approval, find_pending
 from agentflow.api.servers import find_accepted_file, load_entries, place_servers
@@ -144,7 +144,9 @@ def _choose(known: tuple[ServerEntry, ...], name: str | None) -> tuple[ServerEnt
 
 
 def _try_all(entries: tuple[ServerEntry, ...], git: Git, *, no_sandbox: bool) -> tuple[ServerTrial, ...]:
-    sandbox = hide_secrets(open_sandbox(git, Wish(no_sandbox=no_sandbox)), git, load_rules_here(git.root))
+    sandbox = hide_secrets(
+        open_sandbox(git, TaskRequest(no_sandbox=no_sandbox)), git, load_rules_here(git.root)
+    )
     with make_scratch_folder() as logs:
         place = place_servers(sandbox, logs)
         return anyio.run(_inspect, entries, place)

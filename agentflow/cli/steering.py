@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from agentflow.api.decisions import send_message
-from agentflow.api.interruptions import PauseSwitch
+from agentflow.api.session import PauseSwitch
 from agentflow.cli.line_editor import LineEditor, WorkPrompt
 from agentflow.cli.printing import show
 from agentflow.cli.prompts import StandingApprovals, settle
