@@ -13,7 +13,7 @@ import typer
 from agentflow.api.boundary import TaskRequest, make_sandbox
 from agentflow.checks.detect import detect
 from agentflow.cli.arguments import JSON
-from agentflow.cli.printing import say_json, show
+from agentflow.cli.printing import tell_result
 from agentflow.core.check_command import format_command
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.record import Record
@@ -46,6 +46,9 @@ _KNOWN_GAPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """What a partial sandbox does not isolate, and for which callers."""
 _NAME = 29
 _MARK = 9
+_MARKS = MappingProxyType(
+    {None: ("allowed", Style.DIM), True: ("blocked", Style.PLAIN), False: ("OPEN", Style.BAD)}
+)
 _HEADS = ("reader", "writer", "checks")
 """The column titles of the callers in WHO."""
 
@@ -74,10 +77,7 @@ class Diagnosis(Record):
 def doctor(json: bool = JSON, folder: Path = _FOLDER) -> int:
     """Test the sandbox and report what is installed and configured. The sandbox is tested by attacking it."""
     found = _examine_machine(folder)
-    if json:
-        say_json(found)
-    else:
-        show(_list_findings(found))
+    tell_result(found, _list_findings(found), json=json)
     return choose_doctor_exit(found)
 
 
@@ -122,8 +122,7 @@ def choose_doctor_exit(found: Diagnosis) -> Exit:
 
 
 def _list_findings(found: Diagnosis) -> Iterator[Line]:
-    yield from _draw_sandbox(found)
-    yield BLANK
+    yield from (*_draw_sandbox(found), *_draw_attacks(found), BLANK)
     for name, version in found.programs.items():
         text = span(version) if version else span(f"not found{_PROGRAMS[name]}", Style.WARN)
         yield label_row(name, text)
@@ -152,6 +151,9 @@ def _draw_sandbox(found: Diagnosis) -> Iterator[Line]:
     yield label_row("hidden", span(" ".join(found.hidden)))
     if found.shown:
         yield label_row("except", span(" ".join(found.shown), Style.DIM))
+
+
+def _draw_attacks(found: Diagnosis) -> Iterator[Line]:
     if found.attacks:
         open_ways = sum(not held for attack in found.attacks for held in attack.held.values())
         result = span(f"{open_ways} not blocked", Style.BAD) if open_ways else span("all blocked", Style.GOOD)
@@ -160,17 +162,11 @@ def _draw_sandbox(found: Diagnosis) -> Iterator[Line]:
         heads = (column(head, _MARK, Style.DIM) for head in _HEADS)
         yield line(column("  attack", _NAME, Style.DIM), *heads)
     for attack in found.attacks:
-        marks = (_choose_mark(attack.held.get(who)) for who in WHO)
+        marks = (_MARKS[attack.held.get(who)] for who in WHO)
         head = pass_mark(all(attack.held.values()))
         yield line(
             head, column(attack.name, _NAME - 2), *(column(text, _MARK, style) for text, style in marks)
         )
-
-
-def _choose_mark(held: bool | None) -> tuple[str, Style]:
-    if held is None:
-        return "allowed", Style.DIM
-    return ("blocked", Style.PLAIN) if held else ("OPEN", Style.BAD)
 
 
 def _read_version(name: str) -> str:

@@ -17,7 +17,7 @@ from agentflow.api.decisions import explain_foreign
 from agentflow.api.wiring import Setup, assemble, make_task, prepare
 from agentflow.api.worktree import open_home
 from agentflow.cli.arguments import FOLDER, JSON
-from agentflow.cli.printing import say, say_json
+from agentflow.cli.printing import tell_result
 from agentflow.cli.tasks import find_task_folder
 from agentflow.core.errors import Exit, StateError
 from agentflow.core.events import PersonSaid, StateChanged, StoredEvent, TaskEnded, TaskStarted
@@ -73,13 +73,14 @@ def replay(
     It runs in a copy, without a model or a network. Exit code 0 means the same requests led to the same
     verdict; 1 means they did not, and the first difference is shown.
     """
-    found = _replay_task(folder, task_id)
-    if json:
-        say_json(found)
-    elif found.difference:
-        say(f"differs: {found.difference}")
+    git = open_home(folder, task_id)
+    if task_id is None or not Path(task_id).is_file():
+        found = _replay(git, find_task_folder(git.root, task_id))
     else:
-        say(f"the same: {found.events} events, {found.status} (exit {found.exit_code})")
+        with open_task(git.root, task_id) as path:
+            found = _replay(git, path)
+    same = f"the same: {found.events} events, {found.status} (exit {found.exit_code})"
+    tell_result(found, (f"differs: {found.difference}" if found.difference else same,), json=json)
     return Exit.NOT_VERIFIED if found.difference else Exit.VERIFIED
 
 
@@ -94,18 +95,11 @@ class ReplayResult(Record):
     """The first difference from the recorded task, or empty."""
 
 
-def _replay_task(folder: Path, task_id: str | None) -> ReplayResult:
-    git = open_home(folder, task_id)
-    if task_id is None or not Path(task_id).is_file():
-        return _replay(git, find_task_folder(git.root, task_id))
-    with open_task(git.root, task_id) as path:
-        return _replay(git, path)
-
-
 def _replay(git: Git, path: Path) -> ReplayResult:
     happened = tuple(load_events(path))
     task = fold_state(path, happened)
-    if task.base_tree is None or not _ran_through(happened):
+    ends = _list_ends(happened)
+    if task.base_tree is None or not ends or ends[-1] in (None, Status.SUSPENDED, *_CUT):
         raise StateError(
             "only a task that ran to its end can be replayed", hint="agentflow log shows where it stopped"
         )
@@ -124,18 +118,22 @@ def _replay(git: Git, path: Path) -> ReplayResult:
         setup = setup.replace(sandbox=share_environments(setup.sandbox, git.root))
         store = TaskStore.create(root, _begin_again(setup, happened, task))
         ended = _run(setup, store, task, _recall_messages(path))
-        told = _find_difference(happened, tuple(load_events(store.folder)), (str(git.root), str(root)))
+        now = tuple(load_events(store.folder))
+        difference = _find_difference(happened, now, (str(git.root), str(root)))
     assert ended.ending is not None
     same = (ended.status, ended.ending.exit_code) == (task.status, task.ending and task.ending.exit_code)
-    told = told or ("" if same else f"it ended {ended.status} in place of {task.status}")
-    if told and _was_cut(happened):
-        told += "; this task was stopped and resumed, and what was cut off then runs to its end in a replay"
+    if not difference and not same:
+        difference = f"it ended {ended.status} in place of {task.status}"
+    if difference and any(end is None or end in _CUT for end in ends[:-1]):
+        difference += (
+            "; this task was stopped and resumed, and what was cut off then runs to its end in a replay"
+        )
     return ReplayResult(
         task_id=task.task_id,
         status=ended.status,
         exit_code=ended.ending.exit_code,
         events=len(happened),
-        difference=told,
+        difference=difference,
     )
 
 
@@ -147,15 +145,6 @@ def _list_ends(happened: tuple[StoredEvent, ...]) -> list[Status | None]:
         for one, following in zip_longest(marks, marks[1:])
         if isinstance(one, TaskStarted)
     ]
-
-
-def _ran_through(happened: tuple[StoredEvent, ...]) -> bool:
-    ends = _list_ends(happened)
-    return bool(ends) and ends[-1] not in (None, Status.SUSPENDED, *_CUT)
-
-
-def _was_cut(happened: tuple[StoredEvent, ...]) -> bool:
-    return any(end is None or end in _CUT for end in _list_ends(happened)[:-1])
 
 
 def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: TaskState) -> TaskState:

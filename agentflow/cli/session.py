@@ -33,8 +33,7 @@ from agentflow.view.words import RESUMABLE, format_local
 from agentflow.workspace.git import Git, open_repository
 
 if TYPE_CHECKING:
-    from agentflow.cli.line_editor import LineEditor
-    from agentflow.cli.steering import Steering
+    from agentflow.cli.line_editor import LineEditor, Steering
 
 _LAST = "LAST"
 _HELP = (
@@ -251,8 +250,7 @@ COMMAND_GROUPS = {
 
 def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: bool, plain: bool) -> int:
     """Talk with a person until they leave: each message is a question, a task or a follow-up."""
-    from agentflow.cli.line_editor import LineEditor
-    from agentflow.cli.steering import Steering
+    from agentflow.cli.line_editor import LineEditor, Steering
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("a session needs a terminal", hint="agentflow task TEXT works without one")

@@ -76,7 +76,7 @@ from agentflow.workspace.commit import CommitResult, require_possible_commit
 from agentflow.workspace.git import Git, open_repository
 
 if TYPE_CHECKING:
-    from agentflow.cli.steering import Steering
+    from agentflow.cli.line_editor import Steering
     from agentflow.view.region import Screen
 
 EXAMPLE = "invoicing"
