@@ -10,9 +10,10 @@ from agentflow.api.trust import (
     load_project_hooks,
     load_trust_here,
     load_trusted_hooks,
+    place_role,
+    place_skill,
     summarize_untrusted,
 )
-from agentflow.api.trust_items import place_role, place_skill
 from agentflow.compose.subagents import let_implementer_delegate
 from agentflow.core.errors import ConfigError, InvalidFile, UnknownRole, UnknownSkill
 from agentflow.core.hook import Hook, Origin

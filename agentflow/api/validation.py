@@ -12,8 +12,15 @@ from types import MappingProxyType
 
 from agentflow.api.content import choose_shipped, list_skill_folders
 from agentflow.api.servers import UNTRUSTED, load_entries
-from agentflow.api.trust import list_frontmatter_places, list_untrusted, read_project_file
-from agentflow.api.trust_items import list_scripts, place_role, place_skill, read_own_plugin
+from agentflow.api.trust import (
+    list_frontmatter_places,
+    list_scripts,
+    list_untrusted,
+    place_role,
+    place_skill,
+    read_own_plugin,
+    read_project_file,
+)
 from agentflow.core.errors import AgentflowError, InvalidFile, OutsideWorkspace, ToolError
 from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.record import Record
