@@ -12,7 +12,7 @@ from anyio.abc import TaskStatus
 
 from agentflow.api.boundary import TaskRequest, record_weakest_sandbox
 from agentflow.api.decisions import explain_foreign, record_own_task, require_own, take_over
-from agentflow.api.models import close_model
+from agentflow.api.models import close_model, require_price
 from agentflow.api.wiring import (
     Setup,
     assemble,
@@ -20,17 +20,16 @@ from agentflow.api.wiring import (
     narrow_setup,
     prepare,
     recall_runs,
-    refuse_unpriced,
 )
 from agentflow.core.errors import AgentflowError, Exit, UsageError, describe_os_error
 from agentflow.core.events import StoredEvent, ToolFinished, ToolStarted, Warned
 from agentflow.core.pending import Budget, Consent
 from agentflow.core.record import Record
 from agentflow.core.role import ParallelWork
+from agentflow.core.routing import PIPELINE
 from agentflow.core.task import Status, TaskState
 from agentflow.redact import list_some, to_one_line
 from agentflow.sandbox.profile import Level
-from agentflow.settings import TaskLimits
 from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import find, find_recorded_end, load_state
 from agentflow.store.tasks import TaskStore
@@ -56,7 +55,9 @@ class Session(Record):
 @contextmanager
 def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
     """Write a new task to the disk and lock it against other writers."""
-    refuse_unpriced(setup, request.budget)
+    budget = request.budget
+    roles = (setup.roles.find_part(name) for name in PIPELINE)
+    require_price(setup.model, budget, roles, setup.settings)
     with hold_writer_lock(setup.git.root):
         keep_out_of_git(setup.git)
         explored, problem = read_fresh_document(setup.git) if request.context else ("", "")
@@ -71,13 +72,19 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
             focus=request.focus,
             overrides=request.overrides,
             invoked=request.invoked,
-            budget=_limit_budget(request.budget, setup.limits),
+            budget=Budget(  # the command line's limits, else the repository's
+                cost=setup.limits.cost if budget.cost is None else budget.cost,
+                tokens=setup.limits.tokens if budget.tokens is None else budget.tokens,
+                seconds=setup.limits.seconds if budget.seconds is None else budget.seconds,
+            ),
         )
         if request.prove is not None:
             task = task.replace(prove_rounds=request.prove)
         if (at_once := _count_implementers(setup, request.parallel)) > 1:
             task = task.replace(parallel=ParallelWork(at_once=at_once))
-            setup = _tell_left_out(setup)
+            if setup.servers:
+                warning = "steps that run at the same time cannot use MCP tools"
+                setup = setup.replace(warnings=(*setup.warnings, warning))
         if request.task_id:
             task = task.replace(task_id=request.task_id)
         if request.follows is not None:
@@ -101,21 +108,6 @@ def _require_apart(setup: Setup) -> None:
     if setup.sandbox.level is Level.NONE:
         hint = "leave out --no-sandbox; only a new task can do without --parallel"
         raise UsageError("without a sandbox nothing separates the implementers' copies", hint=hint)
-
-
-def _tell_left_out(setup: Setup) -> Setup:
-    if not setup.servers:
-        return setup
-    warning = "steps that run at the same time cannot use MCP tools"
-    return setup.replace(warnings=(*setup.warnings, warning))
-
-
-def _limit_budget(asked: Budget, limits: TaskLimits) -> Budget:
-    return Budget(
-        cost=limits.cost if asked.cost is None else asked.cost,
-        tokens=limits.tokens if asked.tokens is None else asked.tokens,
-        seconds=limits.seconds if asked.seconds is None else asked.seconds,
-    )
 
 
 @contextmanager
@@ -313,7 +305,11 @@ async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
         failure: Exception = wrapped
         while isinstance(failure, ExceptionGroup):
             failure = failure.exceptions[0]
-        code, reason = _explain(failure)
+        code, reason = Exit.INTERNAL, f"{type(failure).__name__}: {failure}"
+        if isinstance(failure, AgentflowError):
+            code = failure.exit_code
+        elif isinstance(failure, OSError):
+            code, reason = Exit.CONFIG, describe_os_error(failure)
         end_early(crew, Status.ERROR, code, to_one_line(reason))
         raise failure from None
     finally:
@@ -329,13 +325,6 @@ async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
     return task
 
 
-def _explain(failure: Exception) -> tuple[Exit, str]:
-    if isinstance(failure, OSError):
-        return Exit.CONFIG, describe_os_error(failure)
-    code = failure.exit_code if isinstance(failure, AgentflowError) else Exit.INTERNAL
-    return code, f"{type(failure).__name__}: {failure}"
-
-
 _LINE = 300
 _MOST_FINDINGS = 10
 _MAX_CHARS = 8_000
@@ -349,15 +338,11 @@ def _follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
     folder = find(git.root, earlier_id)
     require_own(git, folder)
     earlier = load_state(folder)
-    told = "\n".join(filter(None, (earlier.earlier, *_describe(git, earlier))))[-_MAX_CHARS:]
-    task = task.replace(earlier=told)
-    if (
-        earlier.undone
-        or earlier.base_tree in (None, earlier.tree)
-        or not git.has_tree(earlier.base_tree or "")
-    ):
+    history = "\n".join(filter(None, (earlier.earlier, *_describe(git, earlier))))
+    task, base = task.replace(earlier=history[-_MAX_CHARS:]), earlier.base_tree
+    if earlier.undone or base is None or base == earlier.tree or not git.has_tree(base):
         return task
-    return task.replace(follows=earlier.task_id, base_tree=earlier.base_tree)
+    return task.replace(follows=earlier.task_id, base_tree=base)
 
 
 def _describe(git: Git, task: TaskState) -> Iterator[str]:
