@@ -6,8 +6,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agentflow.api.boundary import TaskRequest
     from agentflow.api.functions import answer, cancel, decide, load_task, resume, run_task, verify
-    from agentflow.api.session import Order
     from agentflow.api.undo import undo
     from agentflow.compose.builder import AgentBuilder
     from agentflow.compose.capability import Capability
@@ -31,13 +31,13 @@ __all__ = [
     "Hook",
     "HookEvent",
     "HookResult",
-    "Order",
     "Output",
     "Point",
     "Record",
     "Role",
     "Snapshot",
     "Subject",
+    "TaskRequest",
     "Tool",
     "ToolContext",
     "answer",

@@ -1,12 +1,13 @@
-"""The sandbox of one command: from the machine's abilities, the user's settings and the command line."""
+"""A person's request, and the sandbox that the machine, the settings and the request make of it."""
 
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agentflow.core.errors import NoSandbox
+from agentflow.core.pending import Budget, Consent, Override
 from agentflow.core.record import Record
-from agentflow.core.task import TaskState
+from agentflow.core.task import Invocation, Phase, TaskState
 from agentflow.parse import expand_home
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import build_exceptions
@@ -16,6 +17,7 @@ from agentflow.sandbox.profile import SHARED, Level, SandboxOpenings
 from agentflow.sandbox.protection import clear_leftovers
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Caller, Confinement, Settings, load_settings
+from agentflow.view.words import Detail
 from agentflow.workspace.git import Git
 from agentflow.workspace.path_guard import is_secret
 
@@ -24,29 +26,61 @@ _HINT = "install bubblewrap (bwrap), or run this without a sandbox: --no-sandbox
 _STRENGTH = (Level.NONE, Level.PARTIAL, Level.FULL)
 
 
-def _agree_never(_: str) -> bool:
-    return False
+class TaskRequest(Record):
+    """A task, what it may do and use, and how it is shown; other commands say what their sandbox needs."""
 
-
-class Wish(Record):
-    """The options of a command line about the sandbox."""
-
+    text: str = ""
+    invoked: Invocation | None = None
+    """The command that became the text, if any."""
+    model: str | None = None
+    max_iterations: int | None = None
+    consent: Consent = Consent.SUSPEND
+    pause_after: Phase | None = None
     no_sandbox: bool = False
     network: bool = False
     must_run: bool = False
     """Everything it runs is trusted, so it also runs without a sandbox."""
-    agree: Callable[[str], bool] = _agree_never
+    agree: Callable[[str], bool] | None = None
     """Asks a person, with the reason, whether commands may run without a sandbox."""
+    budget: Budget = Budget()
+    overrides: tuple[Override, ...] = ()
+    named_class: str = ""
+    """The class of the task; empty: its wording decides."""
+    review: bool | None = None
+    """The person's wish for a review; None: as the class requires."""
+    sequential: bool = False
+    prove: int | None = None
+    """Rounds in which the implementer is given what no test notices; None: as the settings say."""
+    parallel: int | None = None
+    """Implementers at the same time; None: as the settings say."""
+    context: bool = False
+    """Use an earlier deep exploration."""
+    focus: str | None = None
+    """The folder to explore in depth; None for a task."""
+    follows: str | None = None
+    """The task of the same session that this one goes on from."""
+    task_id: str = ""
+    """The id of the new task; empty makes one."""
+    json: bool = False
+    events: str | None = None
+    """A file's path, or `-` for stdout."""
+    stream: bool = False
+    """Show the model's replies as they arrive, and every step."""
+    detail: Detail = Detail.BRIEF
+    plain: bool = False
 
 
-def open_sandbox(git: Git, wish: Wish) -> Sandbox:
+_PLAIN = TaskRequest()
+
+
+def open_sandbox(git: Git, request: TaskRequest = _PLAIN) -> Sandbox:
     """Return the sandbox for a repository's commands. Raises NoSandbox."""
-    return make_sandbox(git.root, load_settings(os.environ), wish, git.folders)
+    return make_sandbox(git.root, load_settings(os.environ), request, git.folders)
 
 
-def make_sandbox(root: Path, settings: Settings, wish: Wish, git: tuple[Path, ...] = ()) -> Sandbox:
+def make_sandbox(root: Path, settings: Settings, request: TaskRequest, git: tuple[Path, ...] = ()) -> Sandbox:
     """Return the sandbox for commands at a root; `git` are git's own folders. Raises NoSandbox."""
-    network = (Caller.IMPLEMENTER, Caller.CHECKS) if wish.network else ()
+    network = (Caller.IMPLEMENTER, Caller.CHECKS) if request.network else ()
     opened = SandboxOpenings(
         network=(*settings.network, *network),
         readable=tuple(expand_home(path).absolute() for path in settings.readable),
@@ -55,7 +89,7 @@ def make_sandbox(root: Path, settings: Settings, wish: Wish, git: tuple[Path, ..
     )
     return Sandbox(
         root=root,
-        ability=_find_ability(settings, wish),
+        ability=_find_ability(settings, request),
         opened=opened,
         git=git,
         build_cache=find_build_cache(root, os.environ),
@@ -66,25 +100,17 @@ def hide_secrets(sandbox: Sandbox, git: Git, rules: Rules) -> Sandbox:
     """Return a sandbox that keeps roles from reading files with secrets, if it isolates them at all."""
     if sandbox.level is Level.NONE:
         return sandbox
-    return sandbox.replace(opened=sandbox.opened.replace(masked=_find_secrets(git, rules)))
-
-
-def _find_secrets(git: Git, rules: Rules) -> tuple[Path, ...]:
-    """Return the paths that hold secrets: our store of snapshots, and files by name unless a rule opens them.
-
-    A committed file is no secret of this machine, except `.env` files.
-    """
     others = git.call("ls-files", "-z", "--others", "--directory").split(b"\0")
-    kept = git.list_tracked_settings()
-    found = [os.fsdecode(name) for name in (*others, *kept) if name]
-    names = (file for name in found for file in _list_files(git.root, name))
+    # a committed file is no secret of this machine, except `.env` files
+    names = [os.fsdecode(name) for name in (*others, *git.list_tracked_settings()) if name]
+    files = (file for name in names for file in _list_files(git.root, name))
     are_open = build_exceptions(rules, git.root)
-    places = (git.root / name for name in names if is_secret(name) and not are_open("Read", name))
-    return (git.source.kept, *(place for place in places if not place.is_symlink()))
+    secrets = (git.root / file for file in files if is_secret(file) and not are_open("Read", file))
+    masked = (git.source.kept, *(path for path in secrets if not path.is_symlink()))
+    return sandbox.replace(opened=sandbox.opened.replace(masked=masked))
 
 
 def _list_files(root: Path, name: str) -> Iterator[str]:
-    """Yield a file, or all files below a folder except installed packages."""
     if not name.endswith("/"):
         yield name
         return
@@ -95,15 +121,15 @@ def _list_files(root: Path, name: str) -> Iterator[str]:
         yield from (os.path.relpath(os.path.join(folder, each), root) for each in files)  # noqa: PTH118
 
 
-def _find_ability(settings: Settings, wish: Wish) -> Ability:
-    if wish.no_sandbox:
+def _find_ability(settings: Settings, request: TaskRequest) -> Ability:
+    if request.no_sandbox:
         return Ability(level=Level.NONE, reason="--no-sandbox")
     if settings.sandbox is Confinement.OFF:
         return Ability(level=Level.NONE, reason="config.yaml says sandbox: off")
     found = find_ability()
-    if found.level is not Level.NONE or wish.must_run:
+    if found.level is not Level.NONE or request.must_run:
         return found
-    if settings.sandbox is Confinement.ASK and wish.agree(found.reason):
+    if settings.sandbox is Confinement.ASK and request.agree and request.agree(found.reason):
         return found
     raise NoSandbox(f"no sandbox: {found.reason}", hint=_HINT)
 

@@ -10,9 +10,10 @@ from agentflow.api.trust import (
     load_project_hooks,
     load_trust_here,
     load_trusted_hooks,
+    place_role,
+    place_skill,
     summarize_untrusted,
 )
-from agentflow.api.trust_items import place_role, place_skill
 from agentflow.compose.subagents import let_implementer_delegate
 from agentflow.core.errors import ConfigError, InvalidFile, UnknownRole, UnknownSkill
 from agentflow.core.hook import Hook, Origin
@@ -27,7 +28,6 @@ from agentflow.hooks.entries import (
     name_shipped,
 )
 from agentflow.library.roles import Roles, list_subagents, load_roles, require_known
-from agentflow.library.skill_file import Skill
 from agentflow.library.skills import (
     SkillFolder,
     Skills,
@@ -71,9 +71,8 @@ def open_toolbox(root: Path, model: str | None = None) -> Toolbox:
     """Return the available tools, including those that the provider runs."""
     settings = load_settings(os.environ)
     box = build_toolbox(settings.network)
-    if box.find("WebFetch") is None or not _has_search(
-        choose_model_name(model, settings, os.environ), settings, root
-    ):
+    name = choose_model_name(model, settings, os.environ)
+    if box.find("WebFetch") is None or not _has_search(name, settings, root):
         return box
     from agentflow.tools.web import WEB_SEARCH
 
@@ -95,8 +94,8 @@ def load_hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     if has_plugins(root):
         from agentflow.api.plugins import list_plugin_hooks
 
-        brought, told = load_hooks(list_plugin_hooks(root))
-        hooks, warnings = (*hooks, *brought), (*warnings, *told)
+        brought, notes = load_hooks(list_plugin_hooks(root))
+        hooks, warnings = (*hooks, *brought), (*warnings, *notes)
     theirs, notes = load_project_hooks(root)
     left_out = summarize_untrusted(list_untrusted(root))
     return (*hooks, *theirs), (*warnings, *notes, *((left_out,) if left_out else ()))
@@ -134,7 +133,6 @@ def withhold_provider_tools(
 
 
 def _has_search(model: str, settings: Settings, root: Path) -> bool:
-    """Return whether the model's provider has a web search; for a replay, whether it had one then."""
     if model.startswith("replay:"):
         from agentflow.api.models import has_offered_search
 
@@ -159,42 +157,52 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
         brought, notes = load_plugin_roles(root, calls)
         roles = roles.replace(all=(*roles.all, *brought))
         warnings.extend(notes)
-    hooks = _load_frontmatter_hooks(root, roles.all, skills.all)
+    hooks = _FrontmatterHooks(root)
+    kept = [role for role in roles.all if hooks.take(place_role(role), is_needed=role.part is not None)]
+    skills = skills.replace(
+        all=tuple(skill for skill in skills.all if hooks.take(place_skill(skill), is_needed=False))
+    )
     warnings.extend(hooks.warnings)
-    skills, used = skills.replace(all=hooks.skills), []
-    for role in hooks.roles:
+    used: list[Role] = []
+    for role in kept:
         if role.part:
             toolbox.select_for(role)
         elif toolbox.is_empty_for(role):
-            warnings.append(f"role left out: {_describe_no_tools(role)}")
+            listed = ", ".join(map(str, role.tools))
+            why = f"tools: role {role.name} lists {listed}, and none of them exists here"
+            warnings.append(f"role left out: {role.place('tools')}: {why}")
             continue
         used.append(role)
         warnings.extend(f"{role.place('tools')}: {problem}" for problem in toolbox.list_unknown(role))
-        warnings.extend(_check_skills(role, skills))
+        if missing := describe_unknown_skill(role, skills):
+            if role.part:
+                hint = "agentflow skills list shows them"
+                raise UnknownSkill(f"{role.place('skills')}: {missing}", hint=hint)
+            warnings.append(f"{role.place('skills')}: {missing}")
     for role in used:
         if role.part:
             require_known(role, list_subagents(tuple(used)))
     everyone = let_implementer_delegate(tuple(used))
     return Content(
-        roles=roles.replace(all=everyone), skills=skills, warnings=tuple(warnings), hooks=hooks.all
+        roles=roles.replace(all=everyone), skills=skills, warnings=tuple(warnings), hooks=tuple(hooks.found)
     )
-
-
-def _describe_no_tools(role: Role) -> str:
-    """Return why a sub-agent whose list names no tool of this program cannot be run."""
-    listed = ", ".join(map(str, role.tools))
-    return f"{role.place('tools')}: tools: role {role.name} lists {listed}, and none of them exists here"
 
 
 def load_skills_here(root: Path) -> tuple[Skills, tuple[str, ...]]:
     """Return the skills that there are, those of plugins under the plugins' names, and warnings."""
-    skills = _mark_trusted(load_skills(list_skill_folders(root)), root)
-    if theirs := [skill for skill in skills.all if skill.origin == "project"]:
-        off = (
-            "" if all(skill.trusted for skill in theirs) else "; their scripts stay off until agentflow trust"
-        )
-        told = f"{format_count(len(theirs), 'skill')} active{off}"
-        skills = skills.replace(warnings=(*skills.warnings, told))
+    trusted, skills = load_trust_here(root).files, load_skills(list_skill_folders(root))
+    everyone = [
+        skill.replace(trusted=trusted.get(Path(skill.source).relative_to(root).as_posix(), ""))
+        if skill.origin == "project"
+        else skill
+        for skill in skills.all
+    ]
+    skills = skills.replace(all=tuple(everyone))
+    if theirs := [skill for skill in everyone if skill.origin == "project"]:
+        is_on = all(skill.trusted for skill in theirs)
+        off = "" if is_on else "; their scripts stay off until agentflow trust"
+        count = f"{format_count(len(theirs), 'skill')} active{off}"
+        skills = skills.replace(warnings=(*skills.warnings, count))
     if not has_plugins(root):
         return skills, skills.warnings
     from agentflow.api.plugins import load_plugin_skills
@@ -214,65 +222,36 @@ def list_skill_folders(root: Path) -> tuple[SkillFolder, ...]:
     return list_skill_places(found.claude, found.config.parent, root)
 
 
-def _mark_trusted(skills: Skills, root: Path) -> Skills:
-    """Return skills, those of the repository with the hash that a person trusted."""
-    trusted = load_trust_here(root).files
+class _FrontmatterHooks:
+    """The hooks of roles and skills that count; a repository's only where file and scripts are trusted."""
 
-    def mark(skill: Skill) -> Skill:
-        if skill.origin != "project":
-            return skill
-        return skill.replace(trusted=trusted.get(Path(skill.source).relative_to(root).as_posix(), ""))
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.found: list[Hook] = []
+        self.warnings: list[str] = []
 
-    return skills.replace(all=tuple(map(mark, skills.all)))
+    def take(self, place: HookFile | None, *, is_needed: bool) -> bool:
+        """Add the hooks of a role or skill, and return whether it can be used.
 
-
-def _check_skills(role: Role, skills: Skills) -> tuple[str, ...]:
-    missing = describe_unknown_skill(role, skills)
-    if missing and role.part:
-        raise UnknownSkill(f"{role.place('skills')}: {missing}", hint="agentflow skills list shows them")
-    return (f"{role.place('skills')}: {missing}",) if missing else ()
-
-
-class FrontmatterHooks(Record):
-    """The hooks of roles and skills, and those roles and skills whose hooks can be read."""
-
-    roles: tuple[Role, ...]
-    skills: tuple[Skill, ...]
-    all: tuple[Hook, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-def _load_frontmatter_hooks(root: Path, roles: Iterable[Role], skills: Iterable[Skill]) -> FrontmatterHooks:
-    """Return the hooks that count; a repository's only where file and scripts are trusted.
-
-    A role or skill with hooks that are wrong is left out with a warning, as it would run without its guard;
-    that of a role of the pipeline raises InvalidFile.
-    """
-    hooks: list[Hook] = []
-    warnings: list[str] = []
-
-    def keeps(place: HookFile | None, *, is_needed: bool) -> bool:
+        With hooks that are wrong it is left out with a warning, as it would run without its guard; that of a
+        role of the pipeline raises InvalidFile.
+        """
         if place is None:
             return True
+        if place.origin is Origin.PLUGIN:
+            no_effect = "hooks: those in a plugin's agents and skills have no effect"
+            self.warnings.append(f"{place.path}: {no_effect}")
+            return True
         try:
-            found, notes = _load(place, root)
+            if place.origin is Origin.PROJECT:
+                hooks, notes = load_trusted_hooks((place,), self._root)
+            else:
+                hooks, notes = load_hooks((place,))
         except InvalidFile as error:
             if is_needed:
                 raise
-            warnings.append(f"left out because of its hooks: {error}")
+            self.warnings.append(f"left out because of its hooks: {error}")
             return False
-        hooks.extend(found)
-        warnings.extend(notes)
+        self.found.extend(hooks)
+        self.warnings.extend(notes)
         return True
-
-    left = tuple(role for role in roles if keeps(place_role(role), is_needed=role.part is not None))
-    used = tuple(skill for skill in skills if keeps(place_skill(skill), is_needed=False))
-    return FrontmatterHooks(roles=left, skills=used, all=tuple(hooks), warnings=tuple(warnings))
-
-
-def _load(place: HookFile, root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
-    if place.origin is Origin.PLUGIN:
-        return (), (f"{place.path}: hooks: those in a plugin's agents and skills have no effect",)
-    if place.origin is Origin.PROJECT:
-        return load_trusted_hooks((place,), root)
-    return load_hooks((place,))

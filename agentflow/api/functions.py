@@ -6,9 +6,9 @@ The command line does the same and prints it.
 from collections.abc import Callable
 from pathlib import Path
 
-from agentflow.api.boundary import Wish, open_sandbox
+from agentflow.api.boundary import TaskRequest, open_sandbox
 from agentflow.api.decisions import DecisionResult, answer_question, decide_approval
-from agentflow.api.session import Order, Session, begin_session, resume_session, run_session
+from agentflow.api.session import Session, begin_session, resume_session, run_session
 from agentflow.api.undo import CancelResult, cancel_task, undo
 from agentflow.api.verification import Verification, choose_exit, reverify_records, run_checks
 from agentflow.api.wiring import prepare
@@ -27,7 +27,7 @@ from agentflow.view.tasks import Snapshot, load_snapshot
 from agentflow.workspace.git import open_repository
 
 Observe = Callable[[StoredEvent], None]
-_PLAIN = Order()
+_PLAIN = TaskRequest()
 
 
 def run_task(
@@ -35,19 +35,19 @@ def run_task(
     *,
     folder: Path | str = ".",
     model: str | None = None,
-    order: Order = _PLAIN,
+    request: TaskRequest = _PLAIN,
     capabilities: tuple[Capability, ...] = (),
     observe: Observe | None = None,
 ) -> Snapshot:
     """Carry out a task and return what its files say at the end.
 
-    `order` says what the task may do and use, `capabilities` are given to every role beside the standard
+    `request` says what the task may do and use, `capabilities` are given to every role beside the standard
     ones, and `observe` is told each event. A task that waits for a person ends with the status `suspended`.
     Raises AgentflowError for what the command line would refuse with a message.
     """
-    order = order.replace(text=text, model=model)
-    setup = prepare(Path(folder), model, text, order.wish).replace(capabilities=capabilities)
-    with begin_session(setup, order) as session:
+    request = request.replace(text=text, model=model)
+    setup = prepare(Path(folder), request).replace(capabilities=capabilities)
+    with begin_session(setup, request) as session:
         return _run_to_end(session, observe)
 
 
@@ -55,7 +55,7 @@ def resume(
     task_id: str | None = None,
     *,
     folder: Path | str = ".",
-    order: Order = _PLAIN,
+    request: TaskRequest = _PLAIN,
     capabilities: tuple[Capability, ...] = (),
     observe: Observe | None = None,
 ) -> Snapshot:
@@ -63,7 +63,7 @@ def resume(
 
     Raises Suspended while something is undecided, and TaskOver for a task that has ended.
     """
-    with resume_session(open_repository(Path(folder)), task_id, order) as session:
+    with resume_session(open_repository(Path(folder)), task_id, request) as session:
         setup = session.setup.replace(capabilities=capabilities)
         return _run_to_end(session.replace(setup=setup), observe)
 
@@ -96,7 +96,7 @@ def verify(
     task_id: str | None = None, *, folder: Path | str = ".", quick: bool = False, sandbox: bool = True
 ) -> Verification:
     """Run this repository's checks, or re-run those recorded for a task."""
-    where = open_sandbox(open_repository(Path(folder)), Wish(no_sandbox=not sandbox))
+    where = open_sandbox(open_repository(Path(folder)), TaskRequest(no_sandbox=not sandbox))
     shown = tuple(
         reverify_records(where, task_id) if task_id else run_checks(where, is_quick=quick, dry_run=False)
     )

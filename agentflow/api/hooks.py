@@ -10,7 +10,7 @@ from typing import Any, get_origin
 
 import msgspec
 
-from agentflow.api.boundary import Wish, hide_secrets, open_sandbox
+from agentflow.api.boundary import TaskRequest, hide_secrets, open_sandbox
 from agentflow.api.content import load_content, load_hooks_here, load_rules_here, open_toolbox
 from agentflow.api.trust import list_frontmatter_places, list_hook_notes
 from agentflow.core.errors import InvalidFile, UsageError
@@ -18,7 +18,6 @@ from agentflow.core.hook import POINTS, Hook, Origin, Script
 from agentflow.core.points import Actor, HookEvent, Point, Scene
 from agentflow.core.record import Record
 from agentflow.core.task import Phase
-from agentflow.core.tool import Tool
 from agentflow.hooks.entries import list_project_places, list_user_places, load_hooks, name_shipped
 from agentflow.parse import Mismatch, fit, read_json
 from agentflow.sandbox.run import Sandbox
@@ -48,8 +47,20 @@ def list_known_hooks(root: Path) -> tuple[tuple[KnownHook, ...], tuple[str, ...]
     running |= {_key(hook) for hook in content.hooks}
     theirs, _ = load_hooks((*list_project_places(root), *list_frontmatter_places(root)))
     theirs = (*(hook for hook in content.hooks if hook.origin is Origin.USER), *theirs)
-    found = tuple(_to_known(hook, is_running=_key(hook) in running) for hook in (*own, *theirs))
-    return found, tuple(dict.fromkeys((*notes, *list_hook_notes(root))))
+    known: list[KnownHook] = []
+    for hook in (*own, *theirs):
+        is_running, shipped = _key(hook) in running, name_shipped(hook)
+        off = f"off: `hooks: [{shipped}]` in config.yaml switches it on" if shipped else "waits for trust"
+        known.append(
+            KnownHook(
+                hook=hook,
+                name=shipped or hook.name,
+                state="runs" if is_running else off,
+                runs=is_running,
+                may_be_tried=is_running or bool(shipped),
+            )
+        )
+    return tuple(known), tuple(dict.fromkeys((*notes, *list_hook_notes(root))))
 
 
 def _key(hook: Hook) -> tuple[Any, ...]:
@@ -57,33 +68,32 @@ def _key(hook: Hook) -> tuple[Any, ...]:
     return hook.source, hook.point, hook.matcher, hook.body.command, hook.body.args, hook.body.condition
 
 
-def _to_known(hook: Hook, *, is_running: bool) -> KnownHook:
-    shipped = name_shipped(hook)
-    off = f"off: `hooks: [{shipped}]` in config.yaml switches it on" if shipped else "waits for trust"
-    return KnownHook(
-        hook=hook,
-        name=shipped or hook.name,
-        state="runs" if is_running else off,
-        runs=is_running,
-        may_be_tried=is_running or bool(shipped),
-    )
-
-
-def make_event(root: Path, point: Point, outputs: Path, given: Path | None) -> HookEvent:
+def make_event(root: Path, point: Point, outputs: Path, given_file: Path | None) -> HookEvent:
     """Return an example event; a file's JSON replaces made-up values. Raises InvalidFile."""
-    said = {} if given is None else _read_input(given)
-    name = said.get("tool_name", "Bash")
-    tool = open_toolbox(root).find(str(name)) if POINTS[point].is_about_tool else None
+    given = {} if given_file is None else _read_input(given_file)
+    name = str(given.get("tool_name", _SAMPLE_TOOL))
+    depth = int("agent_id" in given or point in (Point.SUBAGENT_START, Point.SUBAGENT_STOP))
     try:
-        return _make_sample(point, root, outputs, said, tool)
+        payload = make_payload(POINTS[point].payload, given)
     except Mismatch as error:
-        raise InvalidFile(str(given), str(error)) from None
+        raise InvalidFile(str(given_file), str(error)) from None
+    scene = Scene(
+        task_id=_TASK,
+        cwd=root,
+        transcript=outputs / "3-implementer.jsonl",
+        outputs=outputs,
+        phase=Phase.IMPLEMENTATION,
+        iteration=1,
+        actor=Actor(name=str(given.get("agent_type", "implementer")), depth=depth),
+        tool=open_toolbox(root).find(name) if POINTS[point].is_about_tool else None,
+    )
+    return HookEvent(point=point, payload=payload, scene=scene)
 
 
 def open_hook_sandbox(root: Path) -> Sandbox:
     """Return the sandbox for hooks that ask for one; where there is none, it runs nothing."""
     git = open_repository(root)
-    return hide_secrets(open_sandbox(git, Wish(must_run=True)), git, load_rules_here(root))
+    return hide_secrets(open_sandbox(git, TaskRequest(must_run=True)), git, load_rules_here(root))
 
 
 def _read_input(path: Path) -> Mapping[str, Any]:
@@ -118,7 +128,6 @@ def start_hook(root: Path, point: Point, name: str, *, is_users: bool) -> tuple[
 
 
 def _add_entry(settings: Path, point: Point, command: str) -> str:
-    """Return a settings file with one hook more; what it holds stays. Raises InvalidFile."""
     try:
         found = read_json(settings.read_text("utf-8-sig"), str(settings)) if settings.exists() else {}
         entry: dict[str, Any] = {"hooks": [{"type": "command", "command": command, "timeout": 30}]}
@@ -131,7 +140,6 @@ def _add_entry(settings: Path, point: Point, command: str) -> str:
 
 
 def _fill_start(point: Point) -> str:
-    """Return the script of a new hook."""
     rules = POINTS[point]
     block = "keeps it from happening" if rules.can_block else "is shown to the person"
     words = {
@@ -167,41 +175,16 @@ _VALUES: Mapping[str, str] = {
 """Texts of the fields that matchers compare; others hold their own name."""
 
 
-def make_payload(kind: type[Record], given: Mapping[str, Any]) -> Record:
+def make_payload(payload: type[Record], given: Mapping[str, Any]) -> Record:
     """Return an example payload, with what a person gives in place of what is made up. Raises Mismatch."""
-    fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
-    made = {name: _make_value(name, type_) for name, type_ in fields.items()}
+    fields = {field.encode_name: field.type for field in msgspec.structs.fields(payload)}
+    made = {
+        name: _VALUES.get(name, f"a {name.replace('_', ' ')}")
+        if kind is str
+        else (get_origin(kind) or kind)()
+        for name, kind in fields.items()
+    }
     if "tool_name" in fields:
         tool_name = str(given.get("tool_name", _SAMPLE_TOOL))
         made |= {"tool_name": tool_name, "tool_input": _INPUTS.get(tool_name, {"command": "git status"})}
-    return fit(kind, made | {key: value for key, value in given.items() if key in fields})
-
-
-def _make_value(name: str, kind: Any) -> Any:
-    """Return an example value for a field: its name for a text, else an empty value."""
-    text = _VALUES.get(name, f"a {name.replace('_', ' ')}")
-    return text if kind is str else (get_origin(kind) or kind)()
-
-
-def _make_sample(
-    point: Point, root: Path, outputs: Path, given: Mapping[str, Any], tool: Tool | None
-) -> HookEvent:
-    """Return an event of a point, with what a person gives in place of what is made up.
-
-    Raises Mismatch for a given value of another type.
-    """
-    depth = int("agent_id" in given or point in (Point.SUBAGENT_START, Point.SUBAGENT_STOP))
-    return HookEvent(
-        point=point,
-        payload=make_payload(POINTS[point].payload, given),
-        scene=Scene(
-            task_id=_TASK,
-            cwd=root,
-            transcript=outputs / "3-implementer.jsonl",
-            outputs=outputs,
-            phase=Phase.IMPLEMENTATION,
-            iteration=1,
-            actor=Actor(name=str(given.get("agent_type", "implementer")), depth=depth),
-            tool=tool,
-        ),
-    )
+    return fit(payload, made | {key: value for key, value in given.items() if key in fields})

@@ -84,7 +84,6 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
 
 
 def _connect(name: str, api: "Api", settings: Settings, environ: Mapping[str, str]) -> tuple["Source", str]:
-    """Return the connection to a live model's server, and its address."""
     from agentflow.model.endpoint import VENDOR, choose_endpoint
 
     if name in CLOUDS:
@@ -105,21 +104,19 @@ def _connect(name: str, api: "Api", settings: Settings, environ: Mapping[str, st
 
 def _open_source(found: "Endpoint", deadlines: Deadlines, environ: Mapping[str, str]) -> "Source":
     """Return the connection to a server; the library for proxies is loaded only where there may be one."""
-    if _has_proxy(environ):
+    if sys.platform == "linux":
+        is_proxied = any(name.lower().endswith("_proxy") for name in environ)
+    else:
+        from urllib.request import getproxies  # the system itself may name one
+
+        is_proxied = bool(getproxies())
+    if is_proxied:
         from agentflow.model.http import Http
 
         return Http(found, deadlines)
     from agentflow.model.direct import Direct
 
     return Direct(found, deadlines)
-
-
-def _has_proxy(environ: Mapping[str, str]) -> bool:
-    if sys.platform == "linux":
-        return any(name.lower().endswith("_proxy") for name in environ)
-    from urllib.request import getproxies  # where the system itself may name one
-
-    return bool(getproxies())
 
 
 def stream_model(model: Model, on_delta: Callable[[str], None]) -> Model:
@@ -142,9 +139,7 @@ def observe_model(model: Model, observe: Observer) -> Model:
 def limit_model(model: Model, task: TaskState) -> Model:
     """Return a model that refuses requests beyond what is left of a task's budget."""
     live = _find_live(model)
-    if live is None:
-        return model
-    return live.limit_by(Meter(task.budget, task.usage))
+    return live.limit_by(Meter(task.budget, task.usage)) if live else model
 
 
 def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings: Settings) -> None:
@@ -215,7 +210,6 @@ def has_offered_search(name: str, root: Path) -> bool:
 
 
 def _load_recorded(name: str, root: Path) -> ReplayModel:
-    """Return the model that replays a task's replies. Raises TaskNotFound."""
     path = find(root, name.removeprefix("replay:"))
     known: dict[int, list[Exchange]] = {}
     summaries: dict[int, list[Reply | str]] = {}
@@ -223,16 +217,13 @@ def _load_recorded(name: str, root: Path) -> ReplayModel:
         number = int(file.name.split("-")[0])
         for one in read_exchanges(file):
             if isinstance(one, RecordedRequest):
-                known.setdefault(number, []).append(_to_exchange(one))
-            elif told := one.reply or one.failure:
-                summaries.setdefault(number, []).append(told)
+                exchange = Exchange(
+                    request=request_of(one.run, one.force) if one.run else None,
+                    reply=one.reply,
+                    refused=request_of(one.refused, one.force) if one.refused else None,
+                )
+                known.setdefault(number, []).append(exchange)
+            elif end := one.reply or one.failure:
+                summaries.setdefault(number, []).append(end)
     roots = {str(root), *(evidence.cwd for evidence in read_evidence(path) if evidence.by is By.PROGRAM)}
     return ReplayModel(name, known, tuple(roots), summaries)
-
-
-def _to_exchange(one: RecordedRequest) -> Exchange:
-    return Exchange(
-        request=request_of(one.run, one.force) if one.run else None,
-        reply=one.reply,
-        refused=request_of(one.refused, one.force) if one.refused else None,
-    )

@@ -116,7 +116,6 @@ def find_mutation(sandbox: Sandbox, git: Git, request: MutationRequest) -> DiffM
 
 
 def _read_trees(git: Git, revisions: str) -> tuple[str, str]:
-    """Return the trees of both sides; the files as they are, where no second revision is named."""
     before, mark, after = revisions.partition("..")
     return _find_tree(git, before or "HEAD"), _find_tree(git, after or "HEAD") if mark else git.write_tree()
 
@@ -132,7 +131,6 @@ def _find_tree(git: Git, revision: str) -> str:
 def _sort_changes(
     repository: Repository, checks: Iterable[Check], changes: Iterable["ChangedTexts"], trusted: Surface
 ) -> tuple[list["ChangedTexts"], tuple[str, ...]]:
-    """Return the changed files that are neither checks nor documents nor gone, and the changed tests."""
     from agentflow.verdict.surface import Kind, find_kind, find_surface, is_document_path
 
     surface = find_surface(repository, checks, trusted.added, trusted.removed)
@@ -143,12 +141,10 @@ def _sort_changes(
 
 
 def _is_in(place: str, path: str) -> bool:
-    """Return whether a path is a file or lies below a folder; empty for the whole repository."""
     return place in ("", path) or path.startswith(f"{place}/")
 
 
 def _list_new_lines(change: "ChangedTexts") -> frozenset[int]:
-    """Return the lines, from 1, that are new or differ."""
     from agentflow.workspace.mixed_tree import find_differences
 
     found = find_differences(change.before.splitlines(), change.after.splitlines())

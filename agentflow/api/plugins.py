@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from agentflow.api.trust import load_trust_here
-from agentflow.api.trust_items import Item, list_plugin_items, read_own_plugin
+from agentflow.api.trust import Item, list_plugin_items, load_trust_here, read_own_plugin
 from agentflow.core.errors import ConfigError, InvalidFile, UsageError
 from agentflow.core.hook import Origin
 from agentflow.core.record import Record, encode
@@ -62,28 +61,16 @@ def open_store() -> PluginStore:
 
 
 def _load_plugins(root: Path) -> Plugins:
-    """Return the plugins that count in a repository. Raises ConfigError for one that changed or is wrong."""
     store = open_store()
     found = [store.read(each) for each in store.load()]
-    own = _load_own(root)
+    trusted = load_trust_here(root)
+    own = read_own_plugin(root) if trusted.covers(PLUGIN_MANIFEST) else None
     if own is None:
         return Plugins(all=tuple(found))
+    own = _select(own, lambda path: trusted.covers(path.relative_to(root).as_posix()))
     names = [plugin.name for plugin in found]
     twice = f"two plugins are named {own.name}: of the repository's only the hooks count"
     return Plugins(all=(*found, own), warnings=(twice,) if own.name in names else ())
-
-
-def _load_own(root: Path) -> Plugin | None:
-    """Return the trusted parts of the plugin at a repository's root. Raises InvalidFile if they are wrong."""
-    trusted = load_trust_here(root)
-    plugin = read_own_plugin(root) if trusted.covers(PLUGIN_MANIFEST) else None
-    if plugin is None:
-        return None
-
-    def counts(path: Path) -> bool:
-        return trusted.covers(path.relative_to(root).as_posix())
-
-    return _select(plugin, counts)
 
 
 def _select(plugin: Plugin, counts: Callable[[Path], bool]) -> Plugin:
@@ -93,12 +80,8 @@ def _select(plugin: Plugin, counts: Callable[[Path], bool]) -> Plugin:
         commands=tuple(filter(counts, plugin.commands)),
         hooks=tuple(filter(counts, plugin.hooks)),
         skills=tuple(folder for folder in plugin.skills if counts(folder / SKILL_FILE)),
-        servers=tuple(each for each in plugin.servers if _is_extra(each) and counts(each.path)),
+        servers=tuple(each for each in plugin.servers if each.path.parent != each.root and counts(each.path)),
     )
-
-
-def _is_extra(servers: PluginServers) -> bool:
-    return servers.path.parent != servers.root
 
 
 def list_plugin_servers(root: Path) -> tuple[PluginServers, ...]:
@@ -131,7 +114,7 @@ def load_plugin_roles(root: Path, calls: int) -> tuple[tuple[Role, ...], tuple[s
     warnings = list(plugins.warnings)
     roles: dict[str, Role] = {}
     for plugin in plugins.distinct:
-        for role in _read_all(plugin.agents, partial(_read_role, calls), warnings):
+        for role in _read_all(plugin.agents, lambda path: read_role(path, "plugin", calls)[0], warnings):
             name = f"{plugin.name}:{role.name}"
             roles[name] = role.replace(name=name, part=None)
     return tuple(roles.values()), tuple(warnings)
@@ -142,32 +125,25 @@ def load_plugin_skills(root: Path) -> tuple[tuple[Skill, ...], tuple[str, ...]]:
     warnings: list[str] = []
     skills: dict[str, Skill] = {}
     for plugin in _load_plugins(root).distinct:
-        for skill in _read_all(plugin.skills, partial(_read_skill, plugin), warnings):
+        read = partial(read_skill, root=plugin.root, origin=plugin.origin)
+        for skill, _ in _read_all(plugin.skills, read, warnings):
             name = f"{plugin.name}:{skill.name}"
             skills[name] = skill.replace(name=name)
     return tuple(skills.values()), tuple(warnings)
 
 
-def _read_role(calls: int, path: Path) -> Role:
-    return read_role(path, "plugin", calls)[0]
-
-
-def _read_skill(plugin: Plugin, folder: Path) -> Skill:
-    return read_skill(folder, plugin.root, plugin.origin)[0]
-
-
 def _read_all(paths: Iterable[Path], read: Callable[[Path], T], warnings: list[str]) -> list[T]:
-    found: list[T] = []
+    parts: list[T] = []
     for path in paths:
         try:
-            found.append(read(path))
+            parts.append(read(path))
         except InvalidFile as error:
             warnings.append(f"left out of a plugin: {error}")
-    return found
+    return parts
 
 
 class PluginSource(Record):
-    """The place of a plugin's files."""
+    """The place where a marketplace says that a plugin's files are."""
 
     address: str = ""
     """Of a git repository; empty for a folder beside the marketplace."""
@@ -194,13 +170,13 @@ class PluginCandidate(Record):
         return tuple(f"{marks[name]} {name}" for name in sorted(marks))
 
 
-class _PluginSource(Record):
+class _FetchedSource(Record):
     """A folder with a plugin in it, somewhere below the files that were fetched."""
 
     folder: Path
     top: Path
     commit: str = ""
-    manifest: dict[str, object] = {}
+    manifest: dict[str, Any] = {}
 
 
 @contextmanager
@@ -230,8 +206,7 @@ def fetch_plugin(source: str, entry: str = "") -> Iterator[PluginCandidate]:
         yield PluginCandidate(plugin=plugin, record=record, items=items, folder=folder)
 
 
-def _find(source: str, entry: str, scratch: Path) -> _PluginSource:
-    """Return where the plugin of a source lies, its files fetched where they are elsewhere."""
+def _find(source: str, entry: str, scratch: Path) -> _FetchedSource:
     place = expand_home(source)
     if place.exists() and not source.startswith("-"):
         commit, top = "", place
@@ -243,26 +218,20 @@ def _find(source: str, entry: str, scratch: Path) -> _PluginSource:
         top = scratch / "source"
         commit = fetch_files(address, reference, top)
     has_manifest = (top / PLUGIN_MANIFEST).is_file()
-    market = None if has_manifest and not entry else _find_marketplace(top)
-    if market is None:
+    market = top if top.is_file() else top / _MARKETPLACE
+    if (has_manifest and not entry) or not market.is_file():
         if entry:
             raise UsageError(f"{source} has no {_MARKETPLACE}, so {entry} cannot be found in it")
-        return _PluginSource(folder=top, top=top, commit=commit, manifest={"name": top.resolve().name})
-    base = market.parent.parent if market.name == Path(_MARKETPLACE).name else market.parent
-    return _follow(_choose_entry(market, entry), base, commit, scratch)
+        return _FetchedSource(folder=top, top=top, commit=commit, manifest={"name": top.resolve().name})
+    top = market.parent.parent if market.name == Path(_MARKETPLACE).name else market.parent
+    chosen = _choose_entry(market, entry)
+    if chosen.address:
+        top = scratch / "entry"
+        commit = fetch_files(chosen.address, chosen.reference, top)
+    return _FetchedSource(folder=top / chosen.folder, top=top, commit=commit, manifest=chosen.manifest)
 
 
-def _follow(said: PluginSource, base: Path, commit: str, scratch: Path) -> _PluginSource:
-    """Return where a marketplace says that a plugin lies."""
-    if not said.address:
-        return _PluginSource(folder=base / said.folder, top=base, commit=commit, manifest=said.manifest)
-    top = scratch / "entry"
-    commit = fetch_files(said.address, said.reference, top)
-    return _PluginSource(folder=top / said.folder, top=top, commit=commit, manifest=said.manifest)
-
-
-def _complete_manifest(folder: Path, found: _PluginSource) -> None:
-    """Write the manifest of a plugin without one, from its marketplace entry or its folder's name."""
+def _complete_manifest(folder: Path, found: _FetchedSource) -> None:
     place = folder / PLUGIN_MANIFEST
     if place.exists():
         return
@@ -298,19 +267,7 @@ def require_installed(name: str) -> InstalledPlugin:
     return found
 
 
-def _find_marketplace(place: Path) -> Path | None:
-    """Return the marketplace file that a path names, or that a folder holds."""
-    if place.is_file():
-        return place
-    found = place / _MARKETPLACE
-    return found if found.is_file() else None
-
-
 def _choose_entry(path: Path, name: str) -> PluginSource:
-    """Return where the plugin of a name lies; without a name, the only one.
-
-    Raises UsageError with the names there are, and InvalidFile for a wrong file.
-    """
     top = decode(dict[str, Any], read_content(path), str(path))
     listed = top.get("plugins")
     if not isinstance(listed, list):

@@ -48,7 +48,6 @@ def find_accepted_file() -> Path:
 
 
 def _list_server_files(root: Path) -> tuple[ServerFile, ...]:
-    """Return the files that may configure servers here."""
     own = find_folders(os.environ).claude.with_name(".claude.json")
     return (
         ServerFile(path=own, source=ServerSource.LOCAL),
@@ -59,7 +58,6 @@ def _list_server_files(root: Path) -> tuple[ServerFile, ...]:
 
 
 def _list_plugin_files(root: Path) -> tuple[ServerFile, ...]:
-    """Return the files of plugins, whose servers are named `plugin_PLUGIN_SERVER`."""
     if not has_plugins(root):
         return ()
     from agentflow.api.plugins import list_plugin_servers
@@ -85,7 +83,6 @@ def load_entries(root: Path) -> ServerEntries:
 
 
 def _judge(entry: ServerEntry, choices: dict[str, Any], root: Path) -> ServerEntry:
-    """Return an entry of the repository with the reason for which it is not used."""
     if entry.source is not ServerSource.PROJECT or entry.problem:
         return entry
     if entry.name in choices[_OFF]:
@@ -96,7 +93,6 @@ def _judge(entry: ServerEntry, choices: dict[str, Any], root: Path) -> ServerEnt
 
 
 def _is_trusted_server(entry: ServerEntry, root: Path) -> bool:
-    """Return whether a server may be started, as its files are now."""
     trusted = load_trust(find_folders(os.environ).config, root)
     files = (SERVERS_FILE, *list_server_scripts(entry, root))
     return entry.source is not ServerSource.PROJECT or all(map(trusted.covers, files))

@@ -1,16 +1,18 @@
 """Runs a new, saved or follow-up task in this process until it ends or waits; nothing is printed."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from signal import Signals
+from signal import SIGHUP, SIGINT, Signals
+from typing import Any
 
 import anyio
+from anyio.abc import TaskStatus
 
-from agentflow.api.boundary import Wish, record_weakest_sandbox
+from agentflow.api.boundary import TaskRequest, record_weakest_sandbox
 from agentflow.api.decisions import explain_foreign, record_own_task, require_own, take_over
-from agentflow.api.interruptions import PauseSwitch, SignalWatch
-from agentflow.api.models import close_model
+from agentflow.api.models import close_model, require_price
 from agentflow.api.wiring import (
     Setup,
     assemble,
@@ -18,17 +20,16 @@ from agentflow.api.wiring import (
     narrow_setup,
     prepare,
     recall_runs,
-    refuse_unpriced,
 )
 from agentflow.core.errors import AgentflowError, Exit, UsageError, describe_os_error
-from agentflow.core.events import Warned
-from agentflow.core.pending import Budget, Consent, Override
+from agentflow.core.events import StoredEvent, ToolFinished, ToolStarted, Warned
+from agentflow.core.pending import Budget, Consent
 from agentflow.core.record import Record
 from agentflow.core.role import ParallelWork
-from agentflow.core.task import Invocation, Phase, Status, TaskState
+from agentflow.core.routing import PIPELINE
+from agentflow.core.task import Status, TaskState
 from agentflow.redact import list_some, to_one_line
 from agentflow.sandbox.profile import Level
-from agentflow.settings import TaskLimits
 from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import find, find_recorded_end, load_state
 from agentflow.store.tasks import TaskStore
@@ -43,38 +44,6 @@ Ask = Callable[[TaskStore], bool]
 """Asks a person about all pending items, or how a paused task goes on; returns False to leave the task."""
 
 
-class Order(Record):
-    """A task, and what it may do and use."""
-
-    text: str = ""
-    invoked: Invocation | None = None
-    """The command that became the text, if any."""
-    model: str | None = None
-    max_iterations: int | None = None
-    consent: Consent = Consent.SUSPEND
-    pause_after: Phase | None = None
-    wish: Wish = Wish()
-    budget: Budget = Budget()
-    overrides: tuple[Override, ...] = ()
-    named_class: str = ""
-    """The class of the task; empty: its wording decides."""
-    review: bool | None = None
-    """The person's wish for a review; None: as the class requires."""
-    sequential: bool = False
-    prove: int | None = None
-    """Rounds in which the implementer is given what no test notices; None: as the settings say."""
-    parallel: int | None = None
-    """Implementers at the same time; None: as the settings say."""
-    context: bool = False
-    """Use an earlier deep exploration."""
-    focus: str | None = None
-    """The folder to explore in depth; None for a task."""
-    follows: str | None = None
-    """The task of the same session that this one goes on from."""
-    task_id: str = ""
-    """The id of the new task; empty makes one."""
-
-
 class Session(Record):
     """A task that this process runs."""
 
@@ -84,42 +53,49 @@ class Session(Record):
 
 
 @contextmanager
-def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
+def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
     """Write a new task to the disk and lock it against other writers."""
-    refuse_unpriced(setup, order.budget)
+    budget = request.budget
+    roles = (setup.roles.find_part(name) for name in PIPELINE)
+    require_price(setup.model, budget, roles, setup.settings)
     with hold_writer_lock(setup.git.root):
         keep_out_of_git(setup.git)
-        explored, problem = read_fresh_document(setup.git) if order.context else ("", "")
+        explored, problem = read_fresh_document(setup.git) if request.context else ("", "")
         if problem:
             setup = setup.replace(warnings=(*setup.warnings, f"--context: {problem}; exploring again"))
-        task = make_task(setup, order.text, order.max_iterations).replace(
-            pause_after=order.pause_after,
-            wants_review=order.review,
-            named_class=order.named_class,
-            sequential=order.sequential,
+        task = make_task(setup, request.text, request.max_iterations).replace(
+            pause_after=request.pause_after,
+            wants_review=request.review,
+            named_class=request.named_class,
+            sequential=request.sequential,
             explored=explored,
-            focus=order.focus,
-            overrides=order.overrides,
-            invoked=order.invoked,
-            budget=_limit_budget(order.budget, setup.limits),
+            focus=request.focus,
+            overrides=request.overrides,
+            invoked=request.invoked,
+            budget=Budget(  # the command line's limits, else the repository's
+                cost=setup.limits.cost if budget.cost is None else budget.cost,
+                tokens=setup.limits.tokens if budget.tokens is None else budget.tokens,
+                seconds=setup.limits.seconds if budget.seconds is None else budget.seconds,
+            ),
         )
-        if order.prove is not None:
-            task = task.replace(prove_rounds=order.prove)
-        if (at_once := _count_implementers(setup, order.parallel)) > 1:
+        if request.prove is not None:
+            task = task.replace(prove_rounds=request.prove)
+        if (at_once := _count_implementers(setup, request.parallel)) > 1:
             task = task.replace(parallel=ParallelWork(at_once=at_once))
-            setup = _tell_left_out(setup)
-        if order.task_id:
-            task = task.replace(task_id=order.task_id)
-        if order.follows is not None:
-            task = _follow_task(setup.git, task, order.follows)
+            if setup.servers:
+                warning = "steps that run at the same time cannot use MCP tools"
+                setup = setup.replace(warnings=(*setup.warnings, warning))
+        if request.task_id:
+            task = task.replace(task_id=request.task_id)
+        if request.follows is not None:
+            task = _follow_task(setup.git, task, request.follows)
         store = TaskStore.create(setup.git.root, task)
         record_own_task(store)
-        setup = narrow_setup(setup, order.invoked)
-        yield Session(setup=setup, store=store, consent=order.consent)
+        setup = narrow_setup(setup, request.invoked)
+        yield Session(setup=setup, store=store, consent=request.consent)
 
 
 def _count_implementers(setup: Setup, asked: int | None) -> int:
-    """Return how many implementers may work at once. Raises UsageError where nothing keeps them apart."""
     if asked is None and setup.sandbox.level is Level.NONE:
         return 1
     wanted = setup.settings.parallel if asked is None else asked
@@ -129,54 +105,35 @@ def _count_implementers(setup: Setup, asked: int | None) -> int:
 
 
 def _require_apart(setup: Setup) -> None:
-    """Raise UsageError where commands of one implementer could reach the files of all."""
     if setup.sandbox.level is Level.NONE:
         hint = "leave out --no-sandbox; only a new task can do without --parallel"
         raise UsageError("without a sandbox nothing separates the implementers' copies", hint=hint)
 
 
-def _tell_left_out(setup: Setup) -> Setup:
-    """Return the setup with a warning where implementers at the same time do without MCP servers."""
-    if not setup.servers:
-        return setup
-    warning = "steps that run at the same time cannot use MCP tools"
-    return setup.replace(warnings=(*setup.warnings, warning))
-
-
-def _limit_budget(asked: Budget, limits: TaskLimits) -> Budget:
-    """Return the budget of a task: the command line's limits, else the repository's."""
-    return Budget(
-        cost=limits.cost if asked.cost is None else asked.cost,
-        tokens=limits.tokens if asked.tokens is None else asked.tokens,
-        seconds=limits.seconds if asked.seconds is None else asked.seconds,
-    )
-
-
 @contextmanager
 def resume_session(
-    git: Git, task_id: str | None, order: Order, ask: Ask | None = None, *, is_named: bool = True
+    git: Git, task_id: str | None, request: TaskRequest, ask: Ask | None = None, *, is_named: bool = True
 ) -> Iterator[Session]:
     """Continue a saved task. Raises TaskOver, or Suspended while it waits.
 
     `is_named` says that a person gave the id.
     """
     with hold_writer_lock(git.root):
-        store = _reopen(git, task_id, order.model, is_named=is_named and bool(task_id))
+        store = _reopen(git, task_id, request.model, is_named=is_named and bool(task_id))
         if store.task.pending and ask is not None:
             ask(store)
-        task = decide_pending(store.task, order.consent)
+        task = decide_pending(store.task, request.consent)
         store.task = go_on(task, is_told=find_recorded_end(store.folder) is task.status)
-        setup = prepare(git.root, store.task.model, store.task.task, order.wish)
+        setup = prepare(git.root, request.replace(model=store.task.model, text=store.task.task))
         if store.task.parallel_work is not None:
             _require_apart(setup)
         store.task = record_weakest_sandbox(store.task, setup.sandbox)
         recall_runs(setup.model, store.folder)
         setup = narrow_setup(setup, store.task.invoked)
-        yield Session(setup=setup, store=store, consent=order.consent)
+        yield Session(setup=setup, store=store, consent=request.consent)
 
 
 def _reopen(git: Git, task_id: str | None, model: str | None, *, is_named: bool) -> TaskStore:
-    """Open a saved task; somebody else's only where the person names it and a model. Raises StateError."""
     folder = find(git.root, task_id)
     is_taken = bool(is_named and model and explain_foreign(git, folder))
     if not is_taken:
@@ -188,6 +145,106 @@ def _reopen(git: Git, task_id: str | None, model: str | None, *, is_named: bool)
         store.save(store.task.replace(model=model))
         record_own_task(store)
     return store
+
+
+class PauseSwitch:
+    """Pauses a task once no tool call runs; a request that is cut off is sent again."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        """Set the function that tells the person that the pause is coming."""
+        self.is_asked = False
+        self._tell = tell
+        self._scope: anyio.CancelScope | None = None
+        self._calls: set[tuple[int, str]] = set()
+        """The calls that run."""
+
+    def arm(self, scope: anyio.CancelScope) -> None:
+        """Set the work that the next pause ends."""
+        self.is_asked, self._scope, self._calls = False, scope, set()
+
+    def ask(self) -> bool:
+        """Ask for a pause; return False for the second time, which means: stop now."""
+        if self.is_asked:
+            return False
+        self.is_asked = True
+        self._tell()
+        self._pause()
+        return True
+
+    def __call__(self, stamped: StoredEvent) -> None:
+        """Take an event of the task, and end the work once no call runs, if a pause is asked for."""
+        match stamped.event:
+            case ToolStarted() as event:
+                self._calls.add((event.run, event.call_id))
+            case ToolFinished() as event:
+                self._calls.discard((event.run, event.call_id))
+                self._pause()
+            case _:
+                pass
+
+    def _pause(self) -> None:
+        if self.is_asked and not self._calls and self._scope is not None:
+            self._scope.cancel()
+
+
+class SignalWatch:
+    """Ends the work at a signal; where a task can be paused, the first Ctrl-C does only that."""
+
+    def __init__(self, signals: Mapping[Signals, Exit], pauses: PauseSwitch | None) -> None:
+        self._signals = {
+            number: code
+            for number, code in signals.items()
+            if number is not SIGHUP or signal.getsignal(number) is not signal.SIG_IGN  # nohup ignores it
+        }
+        self._pauses = pauses
+        self.caught: Exit | None = None
+        self.is_paused = False
+        """True if the work ended because somebody paused it."""
+
+    def end(self, *, is_over: bool) -> None:
+        """Note how the work ended: a pause that came too late is none."""
+        is_asked = self._pauses is not None and self._pauses.is_asked
+        self.is_paused = is_asked and not is_over and self.caught is None
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Let a signal just before the work end it, and one just after it not cut off its end.
+
+        Ctrl-C still does; and once a signal has ended the work, the process is on its way out.
+        """
+        before = self._note_signals()
+        try:
+            yield
+        finally:
+            for number, previous in before.items() if self.caught is None else ():
+                signal.signal(number, previous)
+
+    def _note_signals(self) -> dict[Signals, Any]:
+
+        def note(number: int, _frame: object) -> None:
+            self.caught = self.caught or self._signals[Signals(number)]
+
+        return {number: signal.signal(number, note) for number in self._signals if number is not SIGINT}
+
+    async def receive(self, scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
+        """Cancel the work at a signal; commands that run are killed on the way out."""
+        if self._pauses is not None:
+            self._pauses.arm(scope)
+        if not self._signals:
+            task_status.started()
+            return
+        try:
+            with anyio.open_signal_receiver(*self._signals) as received:
+                task_status.started()
+                if self.caught is not None:
+                    scope.cancel()
+                async for number in received:
+                    if number is SIGINT and self._pauses is not None and self._pauses.ask():
+                        continue
+                    self.caught = self._signals[number]
+                    scope.cancel()
+        finally:
+            self._note_signals()  # the receiver has put the default in place, which ends the process
 
 
 def run_session(
@@ -216,7 +273,6 @@ def run_session(
 
 @contextmanager
 def _trace(store: TaskStore) -> Iterator[None]:
-    """Send a trace of the task where the environment names a collector."""
     is_off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
     if is_off or not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
         yield
@@ -236,7 +292,6 @@ def _trace(store: TaskStore) -> Iterator[None]:
 
 
 async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
-    """Run a task until it, a signal or a pause ends it; its state records every kind of end."""
     is_over = False
     try:
         async with anyio.create_task_group() as group:
@@ -250,7 +305,11 @@ async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
         failure: Exception = wrapped
         while isinstance(failure, ExceptionGroup):
             failure = failure.exceptions[0]
-        code, reason = _explain(failure)
+        code, reason = Exit.INTERNAL, f"{type(failure).__name__}: {failure}"
+        if isinstance(failure, AgentflowError):
+            code = failure.exit_code
+        elif isinstance(failure, OSError):
+            code, reason = Exit.CONFIG, describe_os_error(failure)
         end_early(crew, Status.ERROR, code, to_one_line(reason))
         raise failure from None
     finally:
@@ -266,14 +325,6 @@ async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
     return task
 
 
-def _explain(failure: Exception) -> tuple[Exit, str]:
-    """Return the exit code and the reason of an error."""
-    if isinstance(failure, OSError):
-        return Exit.CONFIG, describe_os_error(failure)
-    code = failure.exit_code if isinstance(failure, AgentflowError) else Exit.INTERNAL
-    return code, f"{type(failure).__name__}: {failure}"
-
-
 _LINE = 300
 _MOST_FINDINGS = 10
 _MAX_CHARS = 8_000
@@ -287,19 +338,14 @@ def _follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
     folder = find(git.root, earlier_id)
     require_own(git, folder)
     earlier = load_state(folder)
-    told = "\n".join(filter(None, (earlier.earlier, *_describe(git, earlier))))[-_MAX_CHARS:]
-    task = task.replace(earlier=told)
-    if (
-        earlier.undone
-        or earlier.base_tree in (None, earlier.tree)
-        or not git.has_tree(earlier.base_tree or "")
-    ):
+    history = "\n".join(filter(None, (earlier.earlier, *_describe(git, earlier))))
+    task, base = task.replace(earlier=history[-_MAX_CHARS:]), earlier.base_tree
+    if earlier.undone or base is None or base == earlier.tree or not git.has_tree(base):
         return task
-    return task.replace(follows=earlier.task_id, base_tree=earlier.base_tree)
+    return task.replace(follows=earlier.task_id, base_tree=base)
 
 
 def _describe(git: Git, task: TaskState) -> Iterator[str]:
-    """Yield lines about a task: its request, the results of its roles, and its end."""
     ended = f"{task.status}: {to_one_line(task.ending.reason, _LINE)}" if task.ending else str(task.status)
     yield f"- asked: {to_one_line(task.intent.goal or task.task, _LINE)}"
     yield f"  ended: {'undone, its change is gone' if task.undone else ended}"

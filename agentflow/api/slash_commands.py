@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 
-from agentflow.api.boundary import Wish, hide_secrets, open_sandbox
+from agentflow.api.boundary import TaskRequest, hide_secrets, open_sandbox
 from agentflow.api.content import has_plugins, load_hooks_here, load_rules_here, load_skills_here
 from agentflow.api.trust import load_trust_here
 from agentflow.core.errors import Halted, ToolError, UsageError
@@ -18,7 +18,7 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role, ToolRule
 from agentflow.core.task import Invocation, Phase
 from agentflow.hooks.chain import Chain
-from agentflow.library.skill_file import SKILL_FILE, Skill, list_skill_files
+from agentflow.library.skill_file import SKILL_FILE, list_skill_files
 from agentflow.library.slash_commands import (
     CommandFolder,
     PromptCommand,
@@ -62,90 +62,90 @@ _NOTHING = ":"
 """A pattern that allows only reading commands."""
 
 
-class ExpandedCommand(Record):
-    """The task that a command stands for."""
-
-    text: str
-    invoked: Invocation
-    warnings: tuple[str, ...] = ()
-
-
 class _Place(Record):
     """A repository, and what bounds the shell lines and files of a command in it."""
 
     git: Git
     rules: Rules
-    wish: Wish
-
-    def open_runner(self) -> Sandbox:
-        """Return the sandbox of a role that only reads. Raises NoSandbox."""
-        return hide_secrets(open_sandbox(self.git, self.wish), self.git, self.rules).of(_READER)
+    request: TaskRequest
 
 
-def expand_command(start: Path, text: str, wish: Wish) -> ExpandedCommand | None:
-    """Return the task that a text with a leading slash stands for, or None for an ordinary text.
+def expand_command(start: Path, request: TaskRequest) -> tuple[TaskRequest, tuple[str, ...]]:
+    """Return the task that a text with a leading slash stands for, and warnings; an ordinary text as it is.
 
     A name with another slash in it, or that of an existing path, is text unless a command has it. Raises
     UsageError for an unknown name and for a command that is not trusted, Halted where a rule forbids what
     it would run.
     """
-    name, _, rest = text[1:].partition(" ")
+    name, _, rest = request.text[1:].partition(" ")
     name, line, below = name.partition("\n")
     rest = f"{line}{below}{rest}".strip() if below else rest.strip()
     if not name:
-        return None
+        return request, ()
     git = open_repository(start)
-    place = _Place(git=git, rules=load_rules_here(git.root), wish=wish)
-    found = _find_command(git.root, name)
-    if found is None:
-        if "/" in name or Path(f"/{name}").exists() or (git.root / name).exists():
-            return None
-        raise _explain_unknown(git.root, name)
-    _require_trusted(git.root, found)
-    said, notices = _ask_hooks(git, found, text, rest)
-    expanded = _expand(place, found, text, rest)
-    return expanded.replace(
-        text=redact_text("\n\n".join((expanded.text, *said.contexts))),
-        warnings=(*expanded.warnings, *notices),
+    root = git.root
+    command = _find_command(root, name)
+    if command is None:
+        if "/" in name or Path(f"/{name}").exists() or (root / name).exists():
+            return request, ()
+        raise _explain_unknown(root, name)
+    if not may_be_called(root, command):
+        file = command.path.relative_to(root)
+        raise UsageError(f"/{command.called} is not trusted: {file}", hint="review it with: agentflow trust")
+    decided = _ask_hooks(git, command, request.text, rest)
+    place = _Place(git=git, rules=load_rules_here(root), request=request)
+    text, warnings = _expand(place, command, rest)
+    purpose = redact_text(f"{command.description} {rest}".strip()) if command.description else ""
+    invoked = Invocation(
+        typed=request.text,
+        file=str(command.path),
+        tools=None if command.tools is None else tuple(map(str, command.tools)),
+        model=command.model,
+        purpose=purpose,
     )
+    text = redact_text("\n\n".join((text, *decided.contexts)))
+    return request.replace(text=text, invoked=invoked), (*warnings, *decided.notices)
 
 
-def _ask_hooks(
-    git: Git, command: PromptCommand, typed: str, rest: str
-) -> tuple[HookDecision, tuple[str, ...]]:
-    """Return the hooks' decision on a called command, and their notices. Raises Halted where they block."""
+def _ask_hooks(git: Git, command: PromptCommand, typed: str, rest: str) -> HookDecision:
+    """Return what hooks say of a called command. Raises Halted where they block."""
     point, hooks = Point.USER_PROMPT_EXPANSION, Chain(load_hooks_here(git.root)[0])
     if not hooks.has(point):
-        return NO_DECISION, ()
+        return NO_DECISION
     called = CommandCalled(
         command_name=command.called, command_args=rest, command_source=command.origin, prompt=typed
     )
-    place = find_state_folder(git.root).parent
+    folder = find_state_folder(git.root).parent
     scene = Scene(  # there is no task yet
         task_id="",
         cwd=git.root,
-        transcript=place,
-        outputs=place / "outputs",
+        transcript=folder,
+        outputs=folder / "outputs",
         phase=Phase.REFINEMENT,
         iteration=0,
     )
-    said = anyio.run(hooks.fire, point, scene, lambda: called)
-    if said.halt is not None:
-        raise Halted(said.halt)
-    if said.decision is Decision.DENY:
-        raise Halted(f"a hook refused /{command.called}: {said.reason}")
-    return said, said.notices
+    decided = anyio.run(hooks.fire, point, scene, lambda: called)
+    if decided.halt is not None:
+        raise Halted(decided.halt)
+    if decided.decision is Decision.DENY:
+        raise Halted(f"a hook refused /{command.called}: {decided.reason}")
+    return decided
 
 
 def _find_command(root: Path, name: str) -> PromptCommand | None:
     """Return the command of a name, first one that may be called, or the skill of that name as a command."""
-    found = load_commands_here(root)
-    counting = found.replace(all=tuple(each for each in found.all if may_be_called(root, each)))
-    command = counting.find(name) or found.find(name)
-    if command is not None:
+    known = load_commands_here(root)
+    counting = known.replace(all=tuple(each for each in known.all if may_be_called(root, each)))
+    command = counting.find(name) or known.find(name)
+    skill = load_skills_here(root)[0].find(name) if command is None else None
+    if skill is None:
         return command
-    skill = load_skills_here(root)[0].find(name)
-    return None if skill is None else _to_command(skill)
+    command = read_command(
+        Path(skill.source), CommandFolder(path=Path(skill.source), root=skill.root, origin=skill.origin)
+    )
+    files = list_skill_files(skill)
+    note = f"\n\nFiles of this skill, below {skill.folder}: {', '.join(files)}" if files else ""
+    return command.replace(name=skill.name, description=skill.description, body=command.body + note)
 
 
 def load_commands_here(root: Path) -> PromptCommands:
@@ -156,15 +156,6 @@ def load_commands_here(root: Path) -> PromptCommands:
 
         places = (*places, *list_plugin_commands(root))
     return load_commands(places)
-
-
-def _to_command(skill: Skill) -> PromptCommand:
-    """Return a skill as a command that is called by its name."""
-    path = Path(skill.source)
-    command = read_command(path, CommandFolder(path=path, root=skill.root, origin=skill.origin))
-    files = list_skill_files(skill)
-    note = f"\n\nFiles of this skill, below {skill.folder}: {', '.join(files)}" if files else ""
-    return command.replace(name=skill.name, description=skill.description, body=command.body + note)
 
 
 def may_be_called(root: Path, command: PromptCommand) -> bool:
@@ -178,27 +169,21 @@ def _is_trusted(root: Path, command: PromptCommand) -> bool:
     return load_trust_here(root).covers(command.path.relative_to(root).as_posix())
 
 
-def _require_trusted(root: Path, command: PromptCommand) -> None:
-    if not may_be_called(root, command):
-        file = command.path.relative_to(root)
-        raise UsageError(f"/{command.called} is not trusted: {file}", hint="review it with: agentflow trust")
-
-
 def _explain_unknown(root: Path, name: str) -> UsageError:
-    found = load_commands_here(root)
-    names = {command.name: command.called for command in found.all}
-    names |= {command.called: command.called for command in found.all}
+    known = load_commands_here(root)
+    names = {command.name: command.called for command in known.all}
+    names |= {command.called: command.called for command in known.all}
     names |= {skill.name: skill.name for skill in load_skills_here(root)[0].all}
     near = dict.fromkeys(names[each] for each in get_close_matches(name, names, n=_NEAR, cutoff=0.5))
     meant = f"; did you mean {' or '.join(f'/{each}' for each in near)}?" if near else ""
-    left = next((each for each in found.warnings if f"/{name}.md" in each), "")
+    left_out = next((warning for warning in known.warnings if f"/{name}.md" in warning), "")
     return UsageError(
-        left or f"there is no command /{name}{meant}",
+        left_out or f"there is no command /{name}{meant}",
         hint="agentflow commands list shows them; a text that begins with a slash needs a word before it",
     )
 
 
-def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> ExpandedCommand:
+def _expand(place: _Place, command: PromptCommand, rest: str) -> tuple[str, tuple[str, ...]]:
     folders_named = {"CLAUDE_PROJECT_DIR": str(place.git.root), "CLAUDE_SKILL_DIR": str(command.path.parent)}
     given = Arguments(
         text=rest,
@@ -227,15 +212,8 @@ def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> Exp
     if rest and not is_using(command.body, given):
         text = f"{text}\n\nARGUMENTS: {rest}"
     texts = (f'<file path="{name}">\n{held}\n</file>' for name, held in files.items())
-    tools = None if command.tools is None else tuple(map(str, command.tools))
-    purpose = redact_text(f"{command.description} {rest}".strip()) if command.description else ""
-    return ExpandedCommand(
-        text=redact_text("\n\n".join((text, *texts))),
-        invoked=Invocation(
-            typed=typed, file=str(command.path), tools=tools, model=command.model, purpose=purpose
-        ),
-        warnings=tuple(f"/{command.called}: {warning}" for warning in dict.fromkeys(warnings)),
-    )
+    warnings = [f"/{command.called}: {warning}" for warning in dict.fromkeys(warnings)]
+    return redact_text("\n\n".join((text, *texts))), tuple(warnings)
 
 
 def _read_along(place: _Place, name: str, files: dict[str, str]) -> Iterator[str]:
@@ -257,11 +235,8 @@ def _read_along(place: _Place, name: str, files: dict[str, str]) -> Iterator[str
 
 
 def _run_line(place: _Place, command: PromptCommand, line: str) -> str:
-    """Run a shell line in the sandbox of a role that only reads, and return what it prints.
-
-    Raises Halted where a rule, or the command's own list of tools, forbids it.
-    """
-    runner = place.open_runner()
+    sandbox = open_sandbox(place.git, place.request)
+    runner = hide_secrets(sandbox, place.git, place.rules).of(_READER)
     if why := _find_refusal(place, command, line, runner):
         raise Halted(
             f"/{command.called} may not run {to_one_line(line)}: {why}", hint=f"it is in {command.path}"
@@ -278,7 +253,6 @@ def _run_line(place: _Place, command: PromptCommand, line: str) -> str:
 
 
 def _find_refusal(place: _Place, command: PromptCommand, line: str, runner: Sandbox) -> str | None:
-    """Return the rule that forbids a shell line, or None."""
     said = apply_rules(place.rules, BASH, {"command": line}, place.git.root)
     if said.decision is Decision.DENY:
         return said.rule

@@ -1,25 +1,12 @@
-"""The files of a repository that count only when they are trusted, and what each would do."""
+"""The files of a repository or plugin that count only when they are trusted, and what each would do."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agentflow.api.trust_items import (
-    Item,
-    describe_command,
-    describe_hooks,
-    find_role_place,
-    find_skill_place,
-    list_named,
-    list_plugin_items,
-    list_role_items,
-    list_scripts,
-    list_skill_hooks,
-    list_written,
-    read_own_plugin,
-    reject_item,
-    to_relative,
-)
 from agentflow.checks.repository import (
     KNOWN_FAILURES,
     SKIP_TESTS,
@@ -31,11 +18,15 @@ from agentflow.checks.repository import (
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName
 from agentflow.core.hook import Hook, Origin, Script
-from agentflow.core.record import to_builtins
-from agentflow.hooks.entries import HookFile, list_project_places, load_hooks
-from agentflow.library.skill_file import SKILL_FILE, list_commands
+from agentflow.core.record import Record, to_builtins
+from agentflow.core.role import Role
+from agentflow.hooks.entries import Bearer, HookFile, list_project_places, load_hooks, to_skill_scope
+from agentflow.library.roles import HOOKS_KEY, read_role
+from agentflow.library.skill_file import SKILL_FILE, Skill, list_commands, read_skill
 from agentflow.library.skills import find_skill_folders, list_project_skill_folders
+from agentflow.library.substitution import PartKind, split_body
 from agentflow.mcp.entries import SERVERS_FILE, find_project_file, list_server_scripts, read_entries
+from agentflow.permissions.reading_commands import find_outputs
 from agentflow.permissions.rules import read_rules
 from agentflow.redact import to_one_line
 from agentflow.settings import (
@@ -44,6 +35,7 @@ from agentflow.settings import (
     Project,
     Skip,
     apply_project,
+    find_bundled,
     find_folders,
     load_settings,
     read_project,
@@ -52,8 +44,28 @@ from agentflow.settings import (
 from agentflow.trust import TrustRecord, fingerprint_file, load_trust, read_content
 from agentflow.workspace.git import open_repository
 
+if TYPE_CHECKING:
+    from agentflow.library.plugins import Plugin, PluginServers
+    from agentflow.library.slash_commands import CommandFolder
+
 _CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
 _MAX_FILES = 2_000
+_ORIGINS = {"bundled": Origin.BUILT_IN, "plugin": Origin.PLUGIN, "user": Origin.USER}
+_ROOT = "./"
+_PROJECT_DIR = re.compile(r"\$\{?CLAUDE_(?:PROJECT_DIR|PLUGIN_ROOT)\}?/?")
+"""A repository with hooks of a plugin is that plugin's root."""
+
+
+class Item(Record):
+    """One file, and what it may do once it is trusted."""
+
+    kind: str
+    """`hook`, `script`, `role`, `rules`, `settings`, `checks`, `command`, `plugin`, `skill` and the like."""
+    file: str
+    does: str
+    sha256: str = ""
+    problem: str = ""
+    """Why the file is not valid; then it cannot be trusted."""
 
 
 def load_trust_here(root: Path) -> TrustRecord:
@@ -114,15 +126,6 @@ def read_project_file(root: Path) -> Project:
     return read_project(read_content(root / PROJECT_FILE).decode("utf-8-sig", "replace"))
 
 
-def list_items(root: Path) -> tuple[Item, ...]:
-    """Return everything here that can be trusted; only plain files of the repository can."""
-    found = (*_list_settings(root), *_list_roles(root), *_list_check_files(root))
-    found += (*_list_commands(root), *_list_skill_scripts(root), *_list_servers(root))
-    found += _list_own_plugin(root)
-    hashed = ((item, fingerprint_file(root, item.file)) for item in found)
-    return tuple(item.replace(sha256=digest) for item, digest in hashed if digest is not None)
-
-
 def list_untrusted(root: Path) -> tuple[Item, ...]:
     """Return the items that do not count, because they were never trusted or have changed."""
     known = load_trust_here(root).files
@@ -133,26 +136,29 @@ def summarize_untrusted(left: tuple[Item, ...]) -> str | None:
     """Return one line about what is not used, as `2 hooks, 1 role untrusted: agentflow trust`."""
     kinds = [item.kind for item in left]
     counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-    said = ", ".join(f"{count} {_pluralize(kind, count)}" for kind, count in counts.items())
-    return f"{said} untrusted: agentflow trust" if said else None
-
-
-def _pluralize(kind: str, count: int) -> str:
-    return kind if count == 1 or kind.endswith("s") else f"{kind}s"
+    numbers = ", ".join(
+        f"{count} {kind if count == 1 or kind.endswith('s') else f'{kind}s'}"
+        for kind, count in counts.items()
+    )
+    return f"{numbers} untrusted: agentflow trust" if numbers else None
 
 
 def load_project_hooks(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Return the repository's hooks that are trusted with every file they run, and warnings."""
-    trusted = load_trust_here(root)
-    known = (*list_project_places(root), *_list_plugin_hooks(root, trusted))
-    return load_trusted_hooks(known, root)
+    places = list_project_places(root)
+    plugin = read_own_plugin(root) if load_trust_here(root).covers(PLUGIN_MANIFEST) else None
+    if plugin is not None:
+        own = (HookFile(path=path, origin=Origin.PROJECT, plugin=root) for path in plugin.hooks)
+        places = (*places, *own)
+    return load_trusted_hooks(places, root)
 
 
 def load_trusted_hooks(places: Iterable[HookFile], root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Return the hooks of trusted files of a repository whose scripts are trusted too, and warnings."""
     trusted = load_trust_here(root)
     hooks, warnings = load_hooks(place for place in places if trusted.covers(to_relative(place.path, root)))
-    return tuple(_seal(hook, trusted) for hook in hooks if _is_whole(hook, trusted, root)), warnings
+    whole = (hook for hook in hooks if all(map(trusted.covers, list_scripts(hook, root))))
+    return tuple(_seal(hook, trusted) for hook in whole), warnings
 
 
 def list_hook_notes(root: Path) -> tuple[str, ...]:
@@ -168,9 +174,33 @@ def list_hook_notes(root: Path) -> tuple[str, ...]:
 
 def list_frontmatter_places(root: Path) -> Iterator[HookFile]:
     """Yield the role files and skills of a repository that bring hooks, trusted or not."""
-    yield from filter(None, map(find_role_place, _list_role_files(root)))
-    folders_here = (each for place in list_project_skill_folders(root) for each in find_skill_folders(place))
-    yield from filter(None, (find_skill_place(folder, root) for folder in folders_here))
+    for path in _list_role_files(root):
+        yield from _find_role_hooks(path)
+    for folder in _list_skills(root):
+        yield from _find_skill_hooks(folder, root)
+
+
+def _find_role_hooks(path: Path) -> Iterator[HookFile]:
+    return _find_hooks(path, lambda path: place_role(read_role(path, "project")[0]))
+
+
+def _find_skill_hooks(folder: Path, root: Path) -> Iterator[HookFile]:
+    return _find_hooks(folder / SKILL_FILE, lambda _: place_skill(read_skill(folder, root, "project")[0]))
+
+
+def _find_hooks(path: Path, read: Callable[[Path], HookFile | None]) -> Iterator[HookFile]:
+    """Yield the file of a role or skill that brings hooks; most bring none, and each start looks at all."""
+    try:
+        place = read(path) if HOOKS_KEY.encode() in read_content(path) else None
+    except (InvalidFile, OSError):
+        return
+    if place is not None:
+        yield place
+
+
+def _list_skills(root: Path) -> Iterator[Path]:
+    for place in list_project_skill_folders(root):
+        yield from find_skill_folders(place)
 
 
 def list_trusted_roles(root: Path) -> tuple[Path, ...]:
@@ -183,17 +213,96 @@ def _list_role_files(root: Path) -> list[Path]:
     return sorted((root / ".claude/agents").glob("**/*.md"))[:_MAX_FILES]
 
 
-def _is_whole(hook: Hook, trusted: TrustRecord, root: Path) -> bool:
-    return all(map(trusted.covers, list_scripts(hook, root)))
-
-
 def _seal(hook: Hook, trusted: TrustRecord) -> Hook:
-    """Return a hook that runs only while its scripts are unchanged."""
     assert isinstance(hook.body, Script)
     written = list_written(hook)
     paths = (file for file in list_named(hook) if "/" in file or "." in file)
     files = tuple((file, trusted.files.get(file, "")) for file in paths if file not in written)
     return hook.replace(body=hook.body.replace(sealed=files, written=tuple(sorted(written))))
+
+
+def list_scripts(hook: Hook, root: Path) -> tuple[str, ...]:
+    """Return the files of a repository that a hook's command may run or read, relative to it."""
+    written = list_written(hook)
+    return tuple(name for name in list_named(hook) if name not in written and (root / name).is_file())
+
+
+def list_written(hook: Hook) -> frozenset[str]:
+    """Return the files of the repository that a hook's command only writes."""
+    assert isinstance(hook.body, Script)
+    if hook.body.args is not None or hook.body.shell == "powershell":
+        return frozenset()
+    outputs = find_outputs(_PROJECT_DIR.sub(_ROOT, hook.body.command))
+    named = (os.path.normpath(path.removeprefix(_ROOT)) for path in outputs)
+    return frozenset(name for name in named if name != "." and not name.startswith(("/", "..")))
+
+
+def list_named(hook: Hook) -> tuple[str, ...]:
+    """Return the words of a hook's command as paths below the repository."""
+    assert isinstance(hook.body, Script)
+    words = [word for text in (hook.body.command, *(hook.body.args or ())) for word in _split_words(text)]
+    named = dict.fromkeys(os.path.normpath(_PROJECT_DIR.sub("", word)) for word in words if word)
+    return tuple(name for name in named if name != "." and not name.startswith(("/", "..")))
+
+
+def _split_words(text: str) -> list[str]:
+    try:
+        return [piece for word in shlex.split(text) for piece in (word, *re.split(r"[\s;|&()<>=]+", word))]
+    except ValueError:
+        return re.split(r"[\s;|&()<>=\"']+", text)
+
+
+def place_role(role: Role) -> HookFile | None:
+    """Return the file of a role if it brings hooks."""
+    if HOOKS_KEY not in role.lines:
+        return None
+    bearer = Bearer.ROLE if role.part else Bearer.SUBAGENT
+    origin = _ORIGINS.get(role.origin, Origin.PROJECT)
+    return HookFile(path=Path(role.source), origin=origin, bearer=bearer, scope=role.source)
+
+
+def place_skill(skill: Skill) -> HookFile | None:
+    """Return the file of a skill if it brings hooks."""
+    if HOOKS_KEY not in skill.lines:
+        return None
+    # those of a plugin have its name before their own
+    origin = Origin.PLUGIN if ":" in skill.name else _ORIGINS.get(skill.origin, Origin.PROJECT)
+    scope = to_skill_scope(skill.name)
+    return HookFile(path=Path(skill.source), origin=origin, bearer=Bearer.SKILL, scope=scope)
+
+
+def read_own_plugin(root: Path) -> "Plugin | None":
+    """Return the plugin that a repository is, if any. Raises InvalidFile where its manifest is wrong."""
+    from agentflow.library.plugins import read_plugin
+
+    is_developed = find_bundled("agents").parent.resolve() == root.resolve()
+    return None if is_developed or not (root / PLUGIN_MANIFEST).is_file() else read_plugin(root, "project")
+
+
+def to_relative(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix()
+
+
+def _make_item(kind: str, file: str, explain: Callable[[], str]) -> Item:
+    """Return a file with what it does; one that is not valid cannot be trusted."""
+    try:
+        return Item(kind=kind, file=file, does=to_one_line(explain()))
+    except InvalidFile as error:
+        return _reject(kind, file, error)
+
+
+def _reject(kind: str, file: str, error: InvalidFile) -> Item:
+    place = "" if error.line is None else f" (line {error.line})"
+    does = f"do nothing, because it is not valid: {error.problem}{place}"
+    return Item(kind=kind, file=file, does=to_one_line(does), problem=to_one_line(error.problem))
+
+
+def list_items(root: Path) -> tuple[Item, ...]:
+    """Return everything here that can be trusted; only plain files of the repository can."""
+    found = (*_list_settings(root), *_list_roles(root), *_list_check_files(root))
+    found += (*_list_commands(root), *_list_skill_items(root), *_list_servers(root), *_list_own_plugin(root))
+    hashed = ((item, fingerprint_file(root, item.file)) for item in found)
+    return tuple(item.replace(sha256=digest) for item, digest in hashed if digest is not None)
 
 
 def _list_settings(root: Path) -> Iterator[Item]:
@@ -203,27 +312,57 @@ def _list_settings(root: Path) -> Iterator[Item]:
             hooks, _ = load_hooks((place,))
             rules = read_rules(place.path).allow
         except InvalidFile as error:
-            yield reject_item("hooks", file, error)
+            yield _reject("hooks", file, error)
             continue
-        yield from describe_hooks(hooks, file, root)
+        yield from _describe_hooks(hooks, file, root)
         if rules:
             allowed = ", ".join(map(str, rules))
             yield Item(kind="rules", file=file, does=f"allows {to_one_line(allowed)}")
 
 
+def _describe_hooks(hooks: Iterable[Hook], file: str, root: Path) -> Iterator[Item]:
+    """Yield what the hooks of a file do once it is trusted, with the files that they run."""
+    for hook in hooks:
+        assert isinstance(hook.body, Script)
+        where = "in the sandbox of read-only roles" if hook.body.sandbox else "outside the sandbox"
+        yield Item(kind="hook", file=file, does=f"runs at {hook.point}, {where}: {hook.name}")
+        for script in list_scripts(hook, root):
+            yield Item(kind="script", file=script, does=f"is run by a hook at {hook.point}")
+
+
+def _describe_place(place: HookFile, root: Path) -> Iterator[Item]:
+    file = to_relative(place.path, root)
+    try:
+        hooks, _ = load_hooks((place,))
+    except InvalidFile as error:
+        yield _reject("hooks", file, error)
+        return
+    yield from _describe_hooks(hooks, file, root)
+
+
 def _list_roles(root: Path) -> Iterator[Item]:
     for path in _list_role_files(root):
-        yield from list_role_items(path, root)
+        yield _describe_role(path, root)
+        for place in _find_role_hooks(path):
+            yield from _describe_place(place, root)
+
+
+def _describe_role(path: Path, root: Path) -> Item:
+    def explain() -> str:
+        role, _ = read_role(path, "project")
+        adds = f"replaces the {role.part} by" if role.part else "adds"
+        return f"{adds} agent {role.name} ({', '.join(map(str, role.tools)) or 'the tools of its caller'})"
+
+    return _make_item("role", to_relative(path, root), explain)
 
 
 def _list_check_files(root: Path) -> Iterator[Item]:
+    def explain() -> str:
+        known, default = to_builtins(read_project_file(root)), to_builtins(Project())
+        return f"sets {', '.join(key for key in known if known[key] != default[key]) or 'nothing'}"
+
     if (root / PROJECT_FILE).is_file():
-        try:
-            said = to_builtins(read_project_file(root))
-            keys = [key for key, value in said.items() if value != to_builtins(Project())[key]]
-            yield Item(kind="settings", file=PROJECT_FILE, does=f"sets {', '.join(keys) or 'nothing'}")
-        except InvalidFile as error:
-            yield reject_item("settings", PROJECT_FILE, error)
+        yield _make_item("settings", PROJECT_FILE, explain)
     for file in _CHECK_FILES:
         if (root / file).is_file():
             yield Item(kind="checks", file=file, does="changes which checks are required")
@@ -236,22 +375,39 @@ def _list_commands(root: Path) -> Iterator[Item]:
     from agentflow.library.slash_commands import CommandFolder, list_command_files
 
     place = CommandFolder(path=folder, root=root, origin="project")
-    for path in list_command_files(place):
-        yield describe_command(path, place, root)
+    yield from (_describe_command(path, place) for path in list_command_files(place))
 
 
-def _list_skill_scripts(root: Path) -> Iterator[Item]:
-    for place in list_project_skill_folders(root):
-        for skill in find_skill_folders(place):
-            yield from list_skill_hooks(skill, root)
-            if commands := list_commands(skill / SKILL_FILE):
-                does = f"runs, when it is opened, in the sandbox of read-only roles: {'; '.join(commands)}"
-                file = to_relative(skill / SKILL_FILE, root)
-                yield Item(kind="skill commands", file=file, does=to_one_line(does))
-    for folder in (".claude/skills", ".agents/skills"):
-        for path in sorted((root / folder).glob("*/scripts/**/*"))[:_MAX_FILES]:
-            if path.is_file():
-                yield Item(kind="skill script", file=to_relative(path, root), does="is run by a skill")
+def _describe_command(path: Path, place: "CommandFolder") -> Item:
+    """Return what a command may do once it is trusted; its shell lines are run as it is called."""
+
+    def explain() -> str:
+        from agentflow.library.slash_commands import read_command
+
+        command = read_command(path, place)
+        lines = [part.text for part in split_body(command.body) if part.kind is PartKind.COMMAND]
+        runs = f", which runs in the sandbox: {'; '.join(lines)}" if lines else ""
+        return f"adds command /{command.called}{runs}"
+
+    return _make_item("command", to_relative(path, place.root), explain)
+
+
+def _list_skill_items(root: Path) -> Iterator[Item]:
+    for folder in _list_skills(root):
+        for place in _find_skill_hooks(folder, root):
+            yield from _describe_place(place, root)
+        if commands := list_commands(folder / SKILL_FILE):
+            does = f"runs, when it is opened, in the sandbox of read-only roles: {'; '.join(commands)}"
+            file = to_relative(folder / SKILL_FILE, root)
+            yield Item(kind="skill commands", file=file, does=to_one_line(does))
+    for name in (".claude/skills", ".agents/skills"):
+        yield from _list_skill_scripts(sorted((root / name).glob("*/scripts/**/*"))[:_MAX_FILES], root)
+
+
+def _list_skill_scripts(paths: Iterable[Path], root: Path) -> Iterator[Item]:
+    for path in paths:
+        if path.is_file():
+            yield Item(kind="skill script", file=to_relative(path, root), does="is run by a skill")
 
 
 def _list_servers(root: Path) -> Iterator[Item]:
@@ -267,20 +423,58 @@ def _list_servers(root: Path) -> Iterator[Item]:
                 yield Item(kind="script", file=script, does=f"is run by the MCP server {entry.name}")
 
 
-def _list_plugin_hooks(root: Path, trusted: TrustRecord) -> tuple[HookFile, ...]:
-    """Return the hook files of a trusted plugin at the repository's root. Raises InvalidFile."""
-    if not trusted.covers(PLUGIN_MANIFEST):
-        return ()
-    plugin = read_own_plugin(root)
-    paths = () if plugin is None else plugin.hooks
-    return tuple(HookFile(path=path, origin=Origin.PROJECT, plugin=root) for path in paths)
-
-
-def _list_own_plugin(root: Path) -> tuple[Item, ...]:
+def _list_own_plugin(root: Path) -> Iterator[Item]:
     if not (root / PLUGIN_MANIFEST).is_file():
-        return ()
+        return
     try:
         plugin = read_own_plugin(root)
     except InvalidFile as error:
-        return (reject_item("plugin", PLUGIN_MANIFEST, error),)
-    return () if plugin is None else tuple(list_plugin_items(plugin))
+        yield _reject("plugin", PLUGIN_MANIFEST, error)
+        return
+    if plugin is not None:
+        yield from list_plugin_items(plugin)
+
+
+def list_plugin_items(plugin: "Plugin") -> Iterator[Item]:
+    """Yield an item for each part of a plugin, the files that it runs among them."""
+    from agentflow.library.slash_commands import CommandFolder
+
+    unused = f"; not used here: {', '.join(plugin.unused)}" if plugin.unused else ""
+    does = f"adds plugin {plugin.name} {plugin.version}".rstrip() + unused
+    yield Item(kind="plugin", file=PLUGIN_MANIFEST, does=to_one_line(does))
+    yield from (_describe_role(path, plugin.root) for path in plugin.agents)
+    for path in plugin.commands:
+        place = CommandFolder(path=path, root=plugin.root, origin=plugin.origin, plugin=plugin.name)
+        yield _describe_command(path, place)
+    for folder in plugin.skills:
+        file = to_relative(folder / SKILL_FILE, plugin.root)
+        yield Item(kind="skill", file=file, does=f"adds skill {plugin.name}:{folder.name}")
+        yield from _list_skill_scripts(sorted(folder.glob("scripts/**/*")), plugin.root)
+    for path in plugin.hooks:
+        yield from _list_plugin_hooks(path, plugin)
+    for servers in plugin.servers:
+        yield from _describe_servers(servers, plugin)
+
+
+def _list_plugin_hooks(path: Path, plugin: "Plugin") -> Iterator[Item]:
+    file = to_relative(path, plugin.root)
+    try:
+        hooks, warnings = load_hooks((HookFile(path=path, origin=Origin.PLUGIN, plugin=plugin.root),))
+    except InvalidFile as error:
+        if plugin.origin == "plugin":
+            raise
+        yield _reject("hooks", file, error)
+        return
+    yield from _describe_hooks(hooks, file, plugin.root)
+    for warning in warnings:
+        yield Item(kind="hooks", file=file, does=f"is not used completely: {to_one_line(warning)}")
+
+
+def _describe_servers(servers: "PluginServers", plugin: "Plugin") -> Iterator[Item]:
+    if plugin.origin == "project" and servers.path.parent == plugin.root:
+        return  # it is the repository's own file of servers
+    from agentflow.library.plugins import describe_plugin_servers
+
+    for name, starts in describe_plugin_servers(servers.path).items():
+        does = to_one_line(f"starts the MCP server plugin_{plugin.name}_{name}: {starts}")
+        yield Item(kind="server", file=to_relative(servers.path, plugin.root), does=does)

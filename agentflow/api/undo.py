@@ -104,7 +104,6 @@ def cancel_task(start: Path, task_id: str | None) -> CancelResult:
 
 
 def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
-    """Undo a task, or find out what that would do."""
     past = TaskSnapshots(git, folder.name)
     kept = past.load()
     if kept.replaced is not None:
@@ -137,7 +136,6 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
 
 
 def _find_death(folder: Path, kept: KeptSnapshots) -> Death | None:
-    """Return how a task was killed, or None for one that ended by itself."""
     if not kept.is_open:
         return None
     checks = [
@@ -172,7 +170,6 @@ def _refuse(plan: UndoPlan, task_id: str) -> None:
 
 
 def _is_others_turn(root: Path, folder: Path) -> bool:
-    """Return whether it is another task that the process at work carries out, while this one waits."""
     if load_state(folder).status is Status.RUNNING:
         return False
     others = (try_load_state(find(root, name)) for name in list_tasks(root) if name != folder.name)
@@ -189,7 +186,6 @@ def _interrupt(root: Path, asked: int | None) -> int | None:
 
 
 def _mark_cancelled(start: Path, store: TaskStore) -> Status:
-    """End a task that no process works on, with a report of the files as they are now."""
     if store.task.status in OPEN:
         try:
             _end(start, store)
@@ -201,12 +197,13 @@ def _mark_cancelled(start: Path, store: TaskStore) -> Status:
 
 
 def _end(start: Path, store: TaskStore) -> None:
-    from agentflow.api.boundary import Wish
+    from agentflow.api.boundary import TaskRequest
     from agentflow.api.wiring import assemble, prepare
     from agentflow.workflow.run import end_early
 
     task = store.task
-    setup = prepare(start, task.model, task.task, Wish(no_sandbox=task.sandbox == "none"))
+    request = TaskRequest(text=task.task, model=task.model, no_sandbox=task.sandbox == "none")
+    setup = prepare(start, request)
     crew = assemble(setup, store, Consent.SUSPEND)
     crew.snapshots.begin(find_last_write_time(store.folder))  # what changed meanwhile is the user's
     end_early(crew, Status.CANCELLED, Exit.TERMINATED, "cancelled")
@@ -261,7 +258,6 @@ def commit_task(
 
 
 def _require_verified(task: TaskState) -> tuple[str, str]:
-    """Return the trees before and after a task. Raises StateError where it has nothing to commit."""
     if task.status not in _PROVED:
         raise StateError(
             f"task {task.task_id} is {task.status}, not verified, so nothing was committed",
@@ -275,7 +271,6 @@ def _require_verified(task: TaskState) -> tuple[str, str]:
 
 
 def _write_message(task: TaskState, diff: str) -> str:
-    """Return the commit message: what was changed, what was asked for, and trailers."""
     asked = to_one_line(task.title, _MESSAGE_CHARS)
     summary = to_one_line(task.change.summary, _MESSAGE_CHARS) if task.change else ""
     subject = to_one_line(_FIRST_SENTENCE.split(summary or asked, 1)[0].rstrip("."), _SUBJECT_CHARS)

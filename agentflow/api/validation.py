@@ -1,24 +1,42 @@
-"""The problems in settings, hooks, role files and skills, each with file, line and key."""
+"""The problems in settings, hooks, role files and skills, and which parts of a repository take effect."""
 
 import json
 import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
 from agentflow.api.content import choose_shipped, list_skill_folders
-from agentflow.api.trust import read_project_file
-from agentflow.api.trust_items import place_role, place_skill
+from agentflow.api.servers import UNTRUSTED, load_entries
+from agentflow.api.trust import (
+    list_frontmatter_places,
+    list_scripts,
+    list_untrusted,
+    place_role,
+    place_skill,
+    read_own_plugin,
+    read_project_file,
+)
 from agentflow.core.errors import AgentflowError, InvalidFile, OutsideWorkspace, ToolError
-from agentflow.core.hook import Hook, Script
+from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
-from agentflow.hooks.entries import HookFile, list_project_places, list_user_places, load_hooks, read_hooks
-from agentflow.library.roles import find_direct_problems, list_subagents, read_role, require_known
+from agentflow.frontmatter import read_public
+from agentflow.hooks.entries import (
+    HookFile,
+    list_idle_hooks,
+    list_project_places,
+    list_user_places,
+    load_hooks,
+    read_hooks,
+)
+from agentflow.library.plugins import Plugin, count_parts
+from agentflow.library.roles import HOOKS_KEY, find_direct_problems, list_subagents, read_role, require_known
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill, read_skill_file
 from agentflow.library.skills import (
     SkillFolder,
@@ -27,15 +45,20 @@ from agentflow.library.skills import (
     find_skill_folders,
     read_situations,
 )
+from agentflow.library.slash_commands import CommandFolder, list_command_files, read_command
+from agentflow.mcp.entries import SERVERS_FILE, ServerSource
 from agentflow.parse import expand_home
 from agentflow.permissions.rules import parse_rules
-from agentflow.settings import PROJECT_FILE, find_bundled, find_folders, load_settings
+from agentflow.redact import format_count
+from agentflow.settings import PLUGIN_MANIFEST, PROJECT_FILE, find_bundled, find_folders, load_settings
 from agentflow.tools.registry import Toolbox, make_standard_toolbox
 from agentflow.trust import read_content
 
 ERROR = "error"
 WARNING = "warning"
 NOTE = "note"
+_MAX_EXTENSIONS = 500
+"""The most parts of one kind that are named."""
 _KEY = re.compile(r"[\w.]+(\[\d+\][\w.]*)*")
 _SOLE = (
     ("one-writer", frozenset({"Write", "Edit", "fs"}), "implementer"),
@@ -49,6 +72,7 @@ _ASSIGNMENT = re.compile(r"\w+=.*")
 _OPEN = re.compile(r"[$`*?<>|&;()]")
 """Signs whose meaning only a shell knows."""
 _LINK = re.compile(r"\]\(<?([^)>\s#]+)")
+_ADDRESS = re.compile(r"[a-zA-Z][\w+.-]*:|//")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 
 
@@ -85,21 +109,22 @@ def validate(root: Path) -> Validation:
     )
     hooks, problems = _look_at_hooks(hook_files, root)
     problems.extend(_find_settings_problems(root))
-    roles, told = _look_at_roles(paths)
-    problems.extend(told)
-    looked = _survey_skills(list_skill_folders(root), frozenset({*PIPELINE, *(role.name for role in roles)}))
-    own, told = _look_at_hooks((*map(place_role, roles), *map(place_skill, looked.skills)), root)
-    problems.extend((*looked.problems, *told))
+    roles, wrong = _look_at_roles(paths)
+    problems.extend(wrong)
+    folders = [(place, folder) for place in list_skill_folders(root) for folder in find_skill_folders(place)]
+    skills, wrong = _look_at_skills(folders, frozenset({*PIPELINE, *(role.name for role in roles)}))
+    problems.extend(wrong)
+    own, wrong = _look_at_hooks((*map(place_role, roles), *map(place_skill, skills)), root)
+    problems.extend(wrong)
     problems.extend(
         Problem(file=role.source, line=role.lines.get("skills"), key="skills", message=missing)
         for role in roles
-        if (missing := describe_unknown_skill(role, Skills(all=looked.skills)))
+        if (missing := describe_unknown_skill(role, Skills(all=skills)))
     )
-    return Validation(problems=tuple(problems), agents=len(paths), skills=looked.folders, hooks=hooks + own)
+    return Validation(problems=tuple(problems), agents=len(paths), skills=len(folders), hooks=hooks + own)
 
 
 def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
-    """Return the roles that can be read, and what is wrong with any."""
     roles: list[Role] = []
     problems: list[Problem] = []
     for path in paths:
@@ -119,7 +144,6 @@ def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
 
 
 def _look_at_hooks(places: Iterable[HookFile | None], root: Path) -> tuple[int, list[Problem]]:
-    """Return how many hooks files have, and what is wrong with them."""
     looked = [_find_file_problems(place, root) for place in places if place is not None]
     return sum(hooks for _, hooks in looked), [problem for found, _ in looked for problem in found]
 
@@ -144,7 +168,6 @@ def _find_settings_problems(root: Path) -> Iterator[Problem]:
 
 
 def _find_role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Iterator[Problem]:
-    """Yield what is wrong with a role that can be read."""
     try:
         require_known(role, known)
     except InvalidFile as error:
@@ -172,14 +195,12 @@ def _make_problem(file: str, message: str, line: int | None = None, severity: st
 
 
 def _to_problem(file: str, error: AgentflowError) -> Problem:
-    """Return an error of a file as a problem, with the key that its message begins with."""
     if isinstance(error, InvalidFile):
         return _make_problem(file, "; ".join(filter(None, (error.problem, error.hint))), error.line)
     return Problem(file=file, message=str(error).removeprefix(f"{file}: "))
 
 
 def _find_file_problems(place: HookFile, root: Path) -> tuple[tuple[Problem, ...], int]:
-    """Return what is wrong with a settings file, and how many hooks it has."""
     if not os.path.lexists(place.path):
         return (), 0
     source = str(place.path)
@@ -213,15 +234,11 @@ def _find_rule_problems(path: Path) -> Iterator[Problem]:
     for name in ("deny", "ask", "allow"):
         listed = permissions.get(name) or []
         for rule in listed if isinstance(listed, list) else [listed]:
-            yield from _check_rule(path, name, rule)
-
-
-def _check_rule(path: Path, name: str, rule: Any) -> Iterator[Problem]:
-    try:
-        parse_rules([rule], str(path))
-    except InvalidFile as error:
-        message = f"permissions.{name}: {error.problem.partition(': ')[2]}"
-        yield _make_problem(str(path), message, _find_line(path, json.dumps(rule)))
+            try:
+                parse_rules([rule], str(path))
+            except InvalidFile as error:
+                message = f"permissions.{name}: {error.problem.partition(': ')[2]}"
+                yield _make_problem(str(path), message, _find_line(path, json.dumps(rule)))
 
 
 def _find_script_problem(script: Script, root: Path) -> str | None:
@@ -253,7 +270,6 @@ def _find_program_problem(words: Sequence[str], root: Path, *, is_shell: bool) -
 
 
 def _add_line(problem: Problem, path: Path) -> Problem:
-    """Return a problem with the line of its key, where that stands in the file just once."""
     if problem.line is not None or problem.key is None:
         return problem
     names = re.split(r"[.\[\]]+", problem.key)
@@ -262,25 +278,17 @@ def _add_line(problem: Problem, path: Path) -> Problem:
 
 
 def _find_line(path: Path, text: str) -> int | None:
-    """Return the line on which a text stands, if it is the only one."""
     lines = read_content(path).decode("utf-8-sig", "replace").splitlines() if path.is_file() else []
     numbers = [number for number, line in enumerate(lines, 1) if text in line]
     return numbers[0] if len(numbers) == 1 else None
 
 
-class SkillSurvey(Record):
-    """The skills of all folders, and their problems."""
-
-    skills: tuple[Skill, ...]
-    folders: int
-    problems: tuple[Problem, ...]
-
-
-def _survey_skills(places: Iterable[SkillFolder], roles: frozenset[str]) -> SkillSurvey:
+def _look_at_skills(
+    found: Iterable[tuple[SkillFolder, Path]], roles: frozenset[str]
+) -> tuple[tuple[Skill, ...], list[Problem]]:
     """Return every skill, also those that another one of the same name replaces, and their problems."""
     skills: list[Skill] = []
     problems: list[Problem] = []
-    found = [(place, folder) for place in places for folder in find_skill_folders(place)]
     for place, folder in found:
         try:
             skill, oddities = read_skill(folder, place.root or folder, place.origin)
@@ -289,8 +297,12 @@ def _survey_skills(places: Iterable[SkillFolder], roles: frozenset[str]) -> Skil
             continue
         skills.append(skill)
         problems.extend(_make_problem(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
-        problems.extend((*_check_owners(skill, roles), *_check_links(skill), *_check_tests(skill)))
-    return SkillSurvey(skills=tuple(skills), folders=len(found), problems=tuple(problems))
+        problems.extend((*_check_owners(skill, roles), *_check_links(skill)))
+        try:
+            read_situations(skill)
+        except InvalidFile as error:
+            problems.append(_to_problem(error.source, error))
+    return tuple(skills), problems
 
 
 def _check_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
@@ -306,16 +318,7 @@ def _check_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
             yield _make_problem(skill.source, message, line, mild)
 
 
-def _check_tests(skill: Skill) -> Iterator[Problem]:
-    """Yield why the tests of a skill cannot be run."""
-    try:
-        read_situations(skill)
-    except InvalidFile as error:
-        yield _to_problem(error.source, error)
-
-
 def _check_links(skill: Skill) -> Iterator[Problem]:
-    """Yield the links of SKILL.md to files that are not in the folder."""
     for number, target in _list_links(read_skill_file(skill, SKILL_FILE)):
         try:
             read_skill_file(skill, target)
@@ -331,13 +334,199 @@ def _check_links(skill: Skill) -> Iterator[Problem]:
 
 
 def _list_links(text: str) -> Iterator[tuple[int, str]]:
-    """Yield line and target of each link that is no address, outside code."""
     in_code = False
     for number, line in enumerate(text.splitlines(), 1):
         in_code ^= _FENCE.match(line) is not None
         bare = "" if in_code else re.sub(r"`[^`]*`", "", line)
-        yield from ((number, target) for target in _LINK.findall(bare) if not _is_address(target))
+        yield from ((number, target) for target in _LINK.findall(bare) if not _ADDRESS.match(target))
 
 
-def _is_address(target: str) -> bool:
-    return re.match(r"[a-zA-Z][\w+.-]*:", target) is not None or target.startswith("//")
+class Standing(StrEnum):
+    """The effect that a part of the repository has, or why it has none."""
+
+    COUNTS = "counts"
+    WAITS = "waits for trust"
+    LEFT_OUT = "left out"
+    """It is wrong; the problems say why."""
+    UNSUPPORTED = "not supported"
+
+
+class Extension(Record):
+    """One thing in a repository that is written for a coding assistant."""
+
+    name: str
+    file: str
+    standing: Standing
+    reason: str = ""
+
+
+class RepositoryTrust(Record):
+    """A repository, and the files of it that wait for trust."""
+
+    root: Path
+    waiting: frozenset[str]
+
+    def is_trusted(self, file: str) -> bool:
+        return file not in self.waiting
+
+    def name_file(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+    def judge(self, name: str, file: str, reason: str = "") -> Extension:
+        """Return a part that counts once its file is trusted."""
+        standing = Standing.COUNTS if self.is_trusted(file) else Standing.WAITS
+        return Extension(name=name, file=file, standing=standing, reason=reason)
+
+
+def list_extensions(root: Path) -> tuple[tuple[str, Extension], ...]:
+    """Return every part that a repository brings, with its kind."""
+    repository = RepositoryTrust(root=root, waiting=frozenset(item.file for item in list_untrusted(root)))
+    return tuple(
+        (kind, part)
+        for kind, list_parts in EXTENSION_KINDS.items()
+        for part in list(list_parts(repository))[:_MAX_EXTENSIONS]
+    )
+
+
+def _leave_out(name: str, file: str, error: InvalidFile) -> Extension:
+    return Extension(name=name, file=file, standing=Standing.LEFT_OUT, reason=error.problem)
+
+
+def _list_skills(repository: RepositoryTrust) -> Iterator[Extension]:
+    places = [place for place in list_skill_folders(repository.root) if place.origin == "project"]
+    for folder in (folder for place in places for folder in find_skill_folders(place)):
+        file = repository.name_file(folder / SKILL_FILE)
+        try:
+            skill, _ = read_skill(folder, repository.root, "project")
+        except InvalidFile as error:
+            yield _leave_out(folder.name, file, error)
+            continue
+        notes = [] if skill.owners else ["active for all roles"]
+        notes += [] if repository.is_trusted(file) else ["its commands and hooks wait for trust"]
+        yield Extension(name=skill.name, file=file, standing=Standing.COUNTS, reason="; ".join(notes))
+
+
+def _list_agents(repository: RepositoryTrust) -> Iterator[Extension]:
+    for path in sorted((repository.root / ".claude/agents").glob("**/*.md")):
+        file = repository.name_file(path)
+        try:
+            yield repository.judge(read_role(path, "project")[0].name, file)
+        except InvalidFile as error:
+            yield _leave_out(path.stem, file, error)
+
+
+def _list_commands(repository: RepositoryTrust) -> Iterator[Extension]:
+    place = CommandFolder(path=repository.root / ".claude/commands", root=repository.root, origin="project")
+    for path in list_command_files(place):
+        file = repository.name_file(path)
+        try:
+            yield repository.judge(f"/{read_command(path, place).called}", file)
+        except InvalidFile as error:
+            yield _leave_out(f"/{path.stem}", file, error)
+
+
+def _list_hooks(repository: RepositoryTrust) -> Iterator[Extension]:
+    for place in (*list_project_places(repository.root), *list_frontmatter_places(repository.root)):
+        yield from _list_hooks_of(place, repository)
+    try:
+        plugin = read_own_plugin(repository.root)
+    except InvalidFile:
+        return  # told where plugins are listed
+    if plugin is None:
+        return
+    for path in plugin.hooks:
+        place = HookFile(path=path, origin=Origin.PROJECT, plugin=plugin.root)
+        yield from _list_hooks_of(place, repository)
+    for path in (*plugin.agents, *(folder / SKILL_FILE for folder in plugin.skills)):
+        if HOOKS_KEY in _read_head(path):
+            file = repository.name_file(path)
+            reason = "hooks in the agents and skills of a plugin have no effect"
+            yield Extension(name=path.stem, file=file, standing=Standing.UNSUPPORTED, reason=reason)
+
+
+def _list_hooks_of(place: HookFile, repository: RepositoryTrust) -> Iterator[Extension]:
+    file = repository.name_file(place.path)
+    try:
+        hooks, _ = load_hooks((place,))
+        idle = list_idle_hooks(place) if os.path.lexists(place.path) else ()
+    except InvalidFile as error:
+        yield _leave_out(place.path.name, file, error)
+        return
+    for hook in hooks:
+        waiting = [
+            name for name in (file, *list_scripts(hook, repository.root)) if name in repository.waiting
+        ]
+        yield Extension(
+            name=f"{hook.point}: {hook.name}",
+            file=file,
+            standing=Standing.WAITS if waiting else Standing.COUNTS,
+            reason=", ".join(name for name in waiting if name != file),
+        )
+    for each in idle:
+        yield Extension(name=each.where, file=file, standing=Standing.UNSUPPORTED, reason=each.reason)
+
+
+def _read_head(path: Path) -> dict[str, object]:
+    try:
+        return dict(read_public(read_content(path).decode("utf-8", "replace"), str(path)).head)
+    except (InvalidFile, OSError):
+        return {}
+
+
+def _list_plugins(repository: RepositoryTrust) -> Iterator[Extension]:
+    manifest = repository.root / PLUGIN_MANIFEST
+    if not manifest.is_file():
+        return
+    file = repository.name_file(manifest)
+    try:
+        plugin = read_own_plugin(repository.root)
+    except InvalidFile as error:
+        yield _leave_out(_read_name(manifest), file, error)
+        return
+    if plugin is None:
+        reason = "its parts are those of agentflow itself"
+        yield Extension(name=_read_name(manifest), file=file, standing=Standing.COUNTS, reason=reason)
+    else:
+        yield repository.judge(plugin.name, file, _describe_plugin(plugin, repository))
+
+
+def _read_name(manifest: Path) -> str:
+    """Return the name in a manifest that may be wrong, or that of the plugin's folder."""
+    try:
+        found = json.loads(read_content(manifest))
+    except (InvalidFile, OSError, ValueError, RecursionError):
+        found = {}
+    name = found.get("name") if isinstance(found, dict) else ""
+    return str(name or manifest.parent.parent.name)
+
+
+def _describe_plugin(plugin: Plugin, repository: RepositoryTrust) -> str:
+    brings = ", ".join(format_count(count, part) for part, count in count_parts(plugin).items() if count)
+    parts = (*plugin.agents, *plugin.commands, *plugin.hooks, *(one / SKILL_FILE for one in plugin.skills))
+    waiting = sum(not repository.is_trusted(repository.name_file(path)) for path in parts)
+    left = f"{format_count(waiting, 'file')} of it waiting for trust" if waiting else ""
+    unused = f"not used: {', '.join(plugin.unused)}" if plugin.unused else ""
+    return "; ".join(filter(None, (brings, left, unused)))
+
+
+def _list_servers(repository: RepositoryTrust) -> Iterator[Extension]:
+    for entry in load_entries(repository.root).all:
+        if entry.source is not ServerSource.PROJECT:
+            continue
+        stands = {"": Standing.COUNTS, UNTRUSTED: Standing.WAITS}
+        standing = stands.get(entry.problem, Standing.LEFT_OUT)
+        reason = entry.problem if standing is Standing.LEFT_OUT else ""
+        yield Extension(name=entry.name, file=SERVERS_FILE, standing=standing, reason=reason)
+
+
+EXTENSION_KINDS: Mapping[str, Callable[[RepositoryTrust], Iterator[Extension]]] = MappingProxyType(
+    {
+        "skill": _list_skills,
+        "agent": _list_agents,
+        "command": _list_commands,
+        "hook": _list_hooks,
+        "plugin": _list_plugins,
+        "MCP server": _list_servers,
+    }
+)
+"""All kinds, in the order in which `check` names their parts; a kind that is supported has its row here."""

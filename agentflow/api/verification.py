@@ -35,7 +35,6 @@ During = Callable[[Check], AbstractContextManager[None]]
 
 
 def _run_silently(_: Check) -> AbstractContextManager[None]:
-    """Tell nobody that a check is running."""
     return nullcontext()
 
 
@@ -121,7 +120,6 @@ def _list_checks(
 
 
 def _list_changed(root: Path) -> tuple[str, ...]:
-    """Return the files that differ from the last commit; none where there is no commit."""
     git = open_repository(root)
     return tuple(change.path for change in git.list_changes(git.head, git.write_tree())) if git.head else ()
 
@@ -174,7 +172,6 @@ def _run_check(
 
 
 def _find_doubts(check: Check, shown: Shown) -> Iterator[str]:
-    """Yield the reasons why a passing check proves less."""
     yield from _find_gaps(check)
     if check.name is CheckName.TESTS and shown.counts is None:
         yield "tests cannot be counted"
@@ -183,13 +180,11 @@ def _find_doubts(check: Check, shown: Shown) -> Iterator[str]:
 
 
 def _find_gaps(check: Check) -> Iterator[str]:
-    """Yield what of a check cannot run here."""
     if check.left_out:
         yield f"a part cannot run ({check.left_out})"
 
 
 def _explain_failure(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[Line]:
-    """Yield the end of what a check printed, and what a person can do about it."""
     yield from (line("  ", row) for row in shown.execution.tail.rstrip().split("\n"))
     if shown.execution.timed_out:
         yield line(
@@ -200,7 +195,6 @@ def _explain_failure(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[L
 
 
 def _is_passing(shown: Shown, accepted: frozenset[str]) -> bool:
-    """Return whether a check passes, apart from known and chance failures."""
     red = {test for test, outcome in shown.outcomes.items() if outcome in RED}
     is_sound = shown.counts is None or shown.counts.ran > 0
     return is_sound and red <= accepted and shown.execution.exit_code in ((0, 1) if red else (0,))
@@ -209,7 +203,6 @@ def _is_passing(shown: Shown, accepted: frozenset[str]) -> bool:
 def _run_and_repeat(
     check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], scratch: Path
 ) -> CheckResult:
-    """Run a check, and failing tests again to find those that fail by chance."""
     place = Place(sandbox=sandbox)
 
     def begin(number: int) -> Shown:
@@ -244,7 +237,6 @@ def _make_row(
 
 @contextmanager
 def _open_record(root: Path, named: str) -> Iterator[Path]:
-    """Yield the folder of a task, or of the record in a file."""
     from agentflow.store.bundle import unpack_record
 
     if not Path(named).is_file():

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from agentflow.api.boundary import Wish, describe_sandbox, hide_secrets, make_sandbox, sweep_leftovers
+from agentflow.api.boundary import TaskRequest, describe_sandbox, hide_secrets, make_sandbox, sweep_leftovers
 from agentflow.api.content import (
     load_content,
     load_hooks_here,
@@ -26,7 +26,6 @@ from agentflow.api.models import (
     observe_model,
     reach_model,
     refuse_without_tools,
-    require_price,
 )
 from agentflow.api.servers import load_entries, open_servers, set_server_rules
 from agentflow.api.trust import load_project, load_well_known
@@ -36,7 +35,7 @@ from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import Surface
 from agentflow.core.fold import DELEGATE
 from agentflow.core.hook import Hook, Origin, Script
-from agentflow.core.pending import Budget, Consent
+from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, Watch
 from agentflow.core.record import Record
 from agentflow.core.role import Role
@@ -101,28 +100,31 @@ class Setup(Record):
     """The MCP servers that count here."""
 
 
-def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
-    """Return the setup of a task with this text. Raises the error that the person should see."""
+def prepare(start: Path, request: TaskRequest) -> Setup:
+    """Return the setup of a task. Raises the error that the person should see."""
     git = open_repository(start)
     project = load_project(git.root)
     settings = apply_project(load_settings(os.environ), project)
-    toolbox = open_toolbox(git.root, model)
+    toolbox = open_toolbox(git.root, request.model)
     content, rules = load_content(git.root, toolbox), load_rules_here(git.root)
     hooks, warnings = load_hooks_here(git.root)
     hooks = (*hooks, *content.hooks)
     toolbox = withhold_provider_tools(toolbox, content.roles, hooks, rules, settings.approvals)
-    everyone = _narrow_roles(content.roles, rules, toolbox, settings)
+    allowed = (remove_denied_tools(role, rules, toolbox) for role in content.roles.all)
+    everyone = tuple(set_server_rules(role, settings) for role in allowed)
     servers = load_entries(git.root)
-    name = choose_model_name(model, settings, os.environ)
+    name = choose_model_name(request.model, settings, os.environ)
     settings = choose_tiers(settings, name)
-    sandbox = hide_secrets(make_sandbox(git.root, settings, wish, git.folders), git, rules)
+    sandbox = hide_secrets(make_sandbox(git.root, settings, request, git.folders), git, rules)
     require_firm_links(git.root, settings.unprotected)
     chosen = choose_model(name, sandbox, settings, os.environ)
-    reason = chosen.explain_refusal(text)
+    reason = chosen.explain_refusal(request.text)
     if reason is not None:
-        is_named = model or os.environ.get("AGENTFLOW_MODEL") or settings.model
+        is_named = request.model or os.environ.get("AGENTFLOW_MODEL") or settings.model
         raise ModelRejected(reason if is_named else f"{NO_MODEL} {reason}", hint=NO_MODEL_ADVICE)
     refuse_without_tools(chosen, (content.roles.find_part(name) for name in PIPELINE), settings)
+    is_whole = sandbox.level is Level.FULL and not sandbox.opened.network
+    weakness = () if is_whole else (describe_sandbox(sandbox),)
     return Setup(
         git=git,
         sandbox=sandbox,
@@ -135,7 +137,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
         rules=rules,
         table=load_table(settings.routing),
         limits=project.limits,
-        warnings=(*_describe_surroundings(sandbox), *content.warnings, *warnings, *servers.warnings),
+        warnings=(*sweep_leftovers(), *weakness, *content.warnings, *warnings, *servers.warnings),
         servers=servers.usable,
     )
 
@@ -156,23 +158,6 @@ def _narrow_role(role: Role, invoked: Invocation, toolbox: Toolbox) -> Role:
     lacks_agents = all(rule.tool != DELEGATE for rule in left)
     denied = (*role.denied, *((DELEGATE,) if lacks_agents else ()))
     return role.replace(tools=narrow_rules(role.tools, left, toolbox.tools), denied=denied)
-
-
-def _narrow_roles(roles: Roles, rules: Rules, toolbox: Toolbox, settings: Settings) -> tuple[Role, ...]:
-    """Return the roles without the tools that rules deny, and with the MCP tools that settings give."""
-    allowed = (remove_denied_tools(role, rules, toolbox) for role in roles.all)
-    return tuple(set_server_rules(role, settings) for role in allowed)
-
-
-def refuse_unpriced(setup: Setup, budget: Budget) -> None:
-    """Refuse a cost limit that cannot be enforced. Raises UsageError."""
-    require_price(setup.model, budget, (setup.roles.find_part(name) for name in PIPELINE), setup.settings)
-
-
-def _describe_surroundings(sandbox: Sandbox) -> tuple[str, ...]:
-    """Return warnings about what killed commands left, and a sandbox that is not complete."""
-    is_whole = sandbox.level is Level.FULL and not sandbox.opened.network
-    return (*sweep_leftovers(), *(() if is_whole else (describe_sandbox(sandbox),)))
 
 
 def make_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
@@ -215,19 +200,6 @@ def _watch_hooks(setup: Setup, task: TaskState) -> Watch:
     return HookWatch(setup.git, task.hook_files, (change.path for change in changed))
 
 
-def _make_checking(setup: Setup, store: TaskStore) -> Checking:
-    """Return the runner of a task's checks."""
-    bounds = Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry)
-    return Checking(
-        setup.git,
-        setup.sandbox,
-        store,
-        bounds,
-        load_well_known(setup.git.root),
-        partial(is_own_task, setup.git),
-    )
-
-
 def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool = False) -> Crew:
     """Return the crew of a task whose folder exists; `attended`: a person can be asked at once."""
     model = limit_model(observe_model(setup.model, store.emit), store.task)
@@ -248,7 +220,14 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         toolbox=setup.toolbox,
         store=store,
         inspections=Inspections(setup.git),
-        checking=_make_checking(setup, store),
+        checking=Checking(
+            setup.git,
+            setup.sandbox,
+            store,
+            Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry),
+            load_well_known(setup.git.root),
+            partial(is_own_task, setup.git),
+        ),
         watch=_watch_hooks(setup, store.task),
         room=partial(find_context_limits, settings=setup.settings),
         snapshots=TaskSnapshots(setup.git, store.task.task_id),
@@ -268,7 +247,6 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
 
 
 def _mutate(setup: Setup, tree: str, path: str, cancelled: Callable[[], bool]) -> str:
-    """Return which lines no test notices of what differs from a tree, the numbers first."""
     from agentflow.api.mutation import MUTANTS_SECONDS, MutationRequest, describe_mutation, find_mutation
 
     request = MutationRequest(revisions=tree, path=path, seconds=MUTANTS_SECONDS, cancelled=cancelled)

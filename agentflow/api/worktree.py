@@ -135,14 +135,12 @@ def remove_unused(worktree: Worktree) -> bool:
 
 
 def _require_plain(root: Path) -> None:
-    """Refuse a folder of worktrees that leads elsewhere. Raises ConfigError."""
     for place in (_WORKTREES.parent, _WORKTREES):
         if (root / place).is_symlink():
             raise ConfigError(f"{place} is a link; agentflow makes worktrees there and follows none")
 
 
 def _find_gaps(git: Git) -> Iterator[str]:
-    """Yield notes on files of the repository that the worktree lacks."""
     look = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
     said = git.call(*look)
     names = (os.fsdecode(line[3:]) for line in said.split(b"\0") if line)
@@ -155,13 +153,11 @@ def _find_gaps(git: Git) -> Iterator[str]:
 
 
 def _has_more(folder: Path) -> bool:
-    """Return whether a folder `.claude` without tracked files holds more than what is ours or is copied."""
     known = {"agentflow", _WORKTREES.name, Path(_OWN_SETTINGS[0]).name}
     return any(place.name not in known and ".local." not in place.name for place in folder.iterdir())
 
 
 def _copy_own_settings(main: Path, root: Path) -> None:
-    """Copy the user's own files with rules and instructions, as far as the commit has none."""
     for name in _OWN_SETTINGS:
         source, place = main / name, root / name
         if source.is_file() and not source.is_symlink() and not os.path.lexists(place):
@@ -179,7 +175,6 @@ def list_homes(root: Path) -> tuple[Path, ...]:
 
 
 def _list_tasks(root: Path) -> tuple[str, ...]:
-    """Return the ids of a worktree's tasks; none where its state folder is not one of ours."""
     try:
         return list_tasks(root)
     except AgentflowError:
@@ -221,7 +216,6 @@ def open_home_of_pending(folder: Path, pending_id: str) -> Git:
 
 
 def _open_worktree(git: Git, home: Path) -> Git:
-    """Open a worktree; one that is not of this repository may have come with it. Raises StateError."""
     if home == git.root:
         return git
     opened = open_repository(home)

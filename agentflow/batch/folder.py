@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from agentflow.api.boundary import Wish, open_sandbox
+from agentflow.api.boundary import TaskRequest, open_sandbox
 from agentflow.batch.plan import BatchTask, HiddenCheck
 from agentflow.batch.results import BatchResult, HiddenResult
 from agentflow.checks.repository import WellKnown
@@ -237,8 +237,8 @@ def run_hidden_check(folder: TaskFolder, state: TaskState, switches: Collection[
     check = folder.task.check
     assert check is not None
     git = open_repository(folder.clone)
-    wish = Wish(no_sandbox="--no-sandbox" in switches, network="--network" in switches)
-    copies = Copies(git=git, sandbox=open_sandbox(git, wish), said=WellKnown())
+    request = TaskRequest(no_sandbox="--no-sandbox" in switches, network="--network" in switches)
+    copies = Copies(git=git, sandbox=open_sandbox(git, request), said=WellKnown())
     with copies.open(state.tree or git.write_tree(), ()) as place, make_scratch_folder() as scratch:
         sandbox = _share_with_check(folder, place.sandbox)
         root = sandbox.root

@@ -5,7 +5,7 @@ import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
@@ -73,7 +73,6 @@ def _is_meant_as_option(word: str, known: Mapping[str, bool]) -> bool:
 
 
 def _takes_next(word: str, known: Mapping[str, bool], command: str) -> bool:
-    """Return whether the next word is the value of an option. Raises UsageError for an unknown one."""
     name, equals, _ = word.partition("=")
     if name in known:
         return known[name] and not equals
@@ -101,11 +100,16 @@ def _begin_group() -> None:
     """Make typer treat even a single command as a group."""
 
 
-def require_number(value: float | None) -> float | None:
+def _refuse_nan(value: float | None) -> float | None:
     """Return the number of an option. Raises BadParameter for `nan`, which no bound refuses."""
     if value is not None and math.isnan(value):
         raise typer.BadParameter("nan is no number")
     return value
+
+
+def take_number(name: str, purpose: str, metavar: str = "N", least: float = 0.1) -> Any:
+    """Return an option for a number that may be a fraction."""
+    return typer.Option(None, name, min=least, callback=_refuse_nan, metavar=metavar, help=purpose)
 
 
 TASK = typer.Argument(None, metavar="TASK", help="A task's id or its beginning; the newest by default.")
@@ -113,25 +117,11 @@ FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 MODEL = typer.Option(
     None, "--model", help="repair, anthropic, a model id, deep=ID,fast=ID, or script:FILE.", metavar="M"
 )
-MAX_COST = typer.Option(
-    None,
-    "--max-cost",
-    min=0,
-    callback=require_number,
-    metavar="USD",
-    help="Stop when the task has cost this much.",
-)
+MAX_COST = take_number("--max-cost", "Stop when the task has cost this much.", "USD", least=0)
 MAX_TOKENS = typer.Option(
     None, "--max-tokens", min=1, metavar="N", help="Stop when the task has used this many tokens."
 )
-TIMEOUT = typer.Option(
-    None,
-    "--timeout",
-    min=0.1,
-    callback=require_number,
-    metavar="S",
-    help="Stop after this many seconds.",
-)
+TIMEOUT = take_number("--timeout", "Stop after this many seconds.", "S")
 STREAM = typer.Option(False, "--stream", help="Show the model's replies as they arrive.")
 YES = typer.Option(False, "--yes", help="Use defaults, and approve calls that a rule asks about.")
 NO_INPUT = typer.Option(False, "--no-input", help="Use defaults, and deny calls that a rule asks about.")
@@ -163,18 +153,14 @@ def choose_consent(*, yes: bool, no_input: bool) -> Consent:
     """Return the consent that the switches give. Raises UsageError for both switches."""
     if yes and no_input:
         raise UsageError("--yes and --no-input exclude each other")
-    if yes:
-        return Consent.YES
-    return Consent.NO if no_input else Consent.SUSPEND
+    return Consent.YES if yes else Consent.NO if no_input else Consent.SUSPEND
 
 
 def choose_detail(*, quiet: bool, verbose: bool) -> Detail:
     """Return how much is shown. Raises UsageError for both switches."""
     if quiet and verbose:
         raise UsageError("-q and -v exclude each other")
-    if quiet:
-        return Detail.VERDICT
-    return Detail.FULL if verbose else Detail.BRIEF
+    return Detail.VERDICT if quiet else Detail.FULL if verbose else Detail.BRIEF
 
 
 def check_class(name: str | None) -> str:

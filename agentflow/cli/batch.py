@@ -1,4 +1,4 @@
-"""`batch`: many tasks, each in a clone of its own, several at once."""
+"""`batch` and `eval`: many tasks, each in a clone of its own; and hidden checks of what they did."""
 
 import os
 import sys
@@ -8,10 +8,16 @@ from enum import StrEnum
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
+from agentflow.batch.evaluation import Comparison, Rate, Score, compare_runs, read_results, score_groups
+from agentflow.batch.folder import TaskFolder
+from agentflow.batch.page import write_batch_page
+from agentflow.batch.plan import BatchTask, locate_model, read_plan
+from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, TaskBegun, TellProgress, do_task
+from agentflow.batch.results import BatchResult, count_statuses, read_result, to_junit
+from agentflow.batch.run import BatchOutcome, open_batch, run_batch
 from agentflow.cli.arguments import (
     NETWORK,
     NO_INPUT,
@@ -19,11 +25,12 @@ from agentflow.cli.arguments import (
     PLAIN,
     YES,
     choose_consent,
-    require_number,
+    take_number,
 )
-from agentflow.cli.printing import require_folders, say_json, show, write_result
+from agentflow.cli.printing import require_folders, say_json, show, tell_result, write_result
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.pending import Budget
+from agentflow.model.retry import SharedLimits
 from agentflow.redact import format_count, list_some
 from agentflow.view.text import (
     Line,
@@ -32,6 +39,7 @@ from agentflow.view.text import (
     choose_medium,
     clip,
     column,
+    fill_columns,
     find_width,
     line,
     send,
@@ -39,13 +47,6 @@ from agentflow.view.text import (
     write_lines,
 )
 from agentflow.view.words import format_duration, mark_status, style_status
-
-if TYPE_CHECKING:
-    from agentflow.batch.folder import TaskFolder
-    from agentflow.batch.plan import BatchTask
-    from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, TaskBegun, TellProgress
-    from agentflow.batch.results import BatchResult
-    from agentflow.batch.run import BatchOutcome
 
 
 class RetryKind(StrEnum):
@@ -83,25 +84,11 @@ RETRY = typer.Option(
     None, "--retry", help="With --resume: begin tasks anew that ended so. May be given several times."
 )
 BATCH_MODEL = typer.Option(None, "--model", metavar="M", help="The model of tasks that name none.")
-ALL_COST = typer.Option(
-    None,
-    "--max-cost",
-    min=0,
-    callback=require_number,
-    metavar="USD",
-    help="What all tasks together may cost.",
-)
+ALL_COST = take_number("--max-cost", "What all tasks together may cost.", "USD", least=0)
 ALL_TOKENS = typer.Option(
     None, "--max-tokens", min=1, metavar="N", help="Tokens that all tasks together may use."
 )
-TASK_TIMEOUT = typer.Option(
-    None,
-    "--timeout",
-    min=0.1,
-    callback=require_number,
-    metavar="S",
-    help="Seconds that each task may take.",
-)
+TASK_TIMEOUT = take_number("--timeout", "Seconds that each task may take.", "S")
 REQUESTS = typer.Option(
     None,
     "--requests",
@@ -109,14 +96,7 @@ REQUESTS = typer.Option(
     metavar="N",
     help="At most N requests at once to one endpoint, for all tasks together.",
 )
-RATE = typer.Option(
-    None,
-    "--rate",
-    min=0.1,
-    callback=require_number,
-    metavar="N",
-    help="At most N requests a minute to one endpoint, for all tasks.",
-)
+RATE = take_number("--rate", "At most N requests a minute to one endpoint, for all tasks.")
 ENGINE = typer.Option(
     BatchEngine.LOCAL, "--engine", help="Where the tasks run: on this machine or on a Ray cluster."
 )
@@ -126,22 +106,8 @@ CLUSTER_ADDRESS = typer.Option(
     metavar="HOST:PORT",
     help="The Ray cluster. [default: RAY_ADDRESS, or one on this machine alone]",
 )
-CPUS = typer.Option(
-    None,
-    "--cpus",
-    min=0.1,
-    callback=require_number,
-    metavar="N",
-    help="CPUs that Ray sets aside for each task. [default: 1]",
-)
-MEMORY = typer.Option(
-    None,
-    "--memory",
-    min=0.1,
-    callback=require_number,
-    metavar="GB",
-    help="Memory that Ray sets aside for each task.",
-)
+CPUS = take_number("--cpus", "CPUs that Ray sets aside for each task. [default: 1]")
+MEMORY = take_number("--memory", "Memory that Ray sets aside for each task.", "GB")
 FAIL_FAST = typer.Option(False, "--fail-fast", help="Start no more tasks once one is not verified.")
 SHUFFLE = typer.Option(
     None, "--shuffle", metavar="SEED", help="Start the tasks in a random but repeatable order."
@@ -185,10 +151,6 @@ def batch(
     Your repositories are not changed: each task leaves its patch and its record. Exit code 0 means that
     every task is verified.
     """
-    from agentflow.batch.plan import locate_model, read_plan
-    from agentflow.batch.pool import BatchOptions
-    from agentflow.model.retry import SharedLimits
-
     choose_consent(yes=yes, no_input=no_input)
     if retry and not resume:
         raise UsageError("--retry is for a batch that ran before: add --resume")
@@ -196,7 +158,7 @@ def batch(
     switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
     options = BatchOptions(
         jobs=jobs,
-        cluster=choose_cluster(engine, address, cpus, memory),
+        cluster=_choose_cluster(engine, address, cpus, memory),
         model=locate_model(model, Path()),
         budget=Budget(cost=max_cost, tokens=max_tokens),
         timeout=timeout,
@@ -210,10 +172,10 @@ def batch(
     )
     tasks = read_plan(plan)
     printed = set[str]()
-    outcome = run_with_progress(
+    outcome = _run_with_progress(
         plan, out, tasks, options, plain=plain, printed=printed if json and options.cluster is None else None
     )
-    write_reports(junit, html, plan, tasks, outcome)
+    _write_reports(junit, html, plan, tasks, outcome)
     if json:
         for result in outcome.results:
             if result.id not in printed:  # it was there before
@@ -223,26 +185,18 @@ def batch(
     return outcome.exit_code
 
 
-def write_reports(
-    junit: Path | None, html: Path | None, plan: Path, tasks: "tuple[BatchTask, ...]", outcome: "BatchOutcome"
+def _write_reports(
+    junit: Path | None, html: Path | None, plan: Path, tasks: tuple[BatchTask, ...], outcome: BatchOutcome
 ) -> None:
-    """Write the results as the files that are wanted."""
     if junit is not None:
-        from agentflow.batch.results import to_junit
-
         write_result(junit, to_junit(outcome.results, outcome.missing))
     if html is not None:
-        from agentflow.batch.page import write_batch_page
-
         write_batch_page(html, plan, tasks, outcome)
 
 
-def choose_cluster(
+def _choose_cluster(
     engine: BatchEngine, address: str | None, cpus: float | None, memory: float | None
-) -> "RayCluster | None":
-    """Return the cluster on which tasks are done, None for this machine. Raises UsageError."""
-    from agentflow.batch.pool import RayCluster
-
+) -> RayCluster | None:
     if engine is BatchEngine.RAY:
         return RayCluster(address=address, cpus=cpus or 1, memory=memory)
     if address or cpus or memory:
@@ -250,51 +204,44 @@ def choose_cluster(
     return None
 
 
-def run_with_progress(
+def _run_with_progress(
     plan: Path,
     out: Path | None,
-    tasks: "tuple[BatchTask, ...]",
-    options: "BatchOptions",
+    tasks: tuple[BatchTask, ...],
+    options: BatchOptions,
     *,
     plain: bool,
     printed: set[str] | None = None,
-) -> "BatchOutcome":
+) -> BatchOutcome:
     """Run a batch and show its progress on stderr; with `printed` also print each result at once as JSON.
 
     Raises UsageError or ConfigError.
     """
-    from agentflow.batch.run import open_batch, run_batch
-
     out = (plan.with_suffix(".batch") if out is None else out).absolute()
     if options.cluster is not None:
         _require_possible(options)
     options = options.replace(hidden=(str(plan.absolute().parent),))
     with (
         open_batch(plan, out, tasks, resume=options.resume) as folders,
-        _show_progress(folders, plain=plain) as tell,
+        _show_progress(folders, plain=plain) as show_news,
         _open_engine(options, out) as (fitted, do),
     ):
-        outcome = run_batch(
-            folders, fitted, tell if printed is None else partial(_tell_json, tell, printed), do
-        )
+        tell = show_news if printed is None else partial(_tell_json, show_news, printed)
+        outcome = run_batch(folders, fitted, tell, do)
     if outcome.missing:
         more = " and a larger limit" if outcome.exit_code is Exit.LIMIT else ""
         send(f"To continue, run the same command with --resume{more}.\n", sys.stderr)
     return outcome
 
 
-def _tell_json(tell: "TellProgress", printed: set[str], news: "TaskBegun | BatchResult") -> None:
-    """Print a result as a line of JSON, note its id, and show the progress."""
-    from agentflow.batch.results import BatchResult
-
+def _tell_json(tell: TellProgress, printed: set[str], news: TaskBegun | BatchResult) -> None:
     if isinstance(news, BatchResult):
         say_json(news)
         printed.add(news.id)
     tell(news)
 
 
-def _require_possible(options: "BatchOptions") -> None:
-    """Raise UsageError for what a batch on a cluster cannot do, ConfigError where Ray is not installed."""
+def _require_possible(options: BatchOptions) -> None:
     if options.limits.at_once or options.limits.per_minute:
         hint = "limit the tasks at once with --jobs, or the requests in a gateway"
         raise UsageError("--requests and --rate work on one machine only, not with --engine ray", hint=hint)
@@ -315,10 +262,7 @@ def _require_possible(options: "BatchOptions") -> None:
 
 
 @contextmanager
-def _open_engine(options: "BatchOptions", out: Path) -> "Iterator[tuple[BatchOptions, DoTask]]":
-    """Yield the options with the number of jobs, and what carries out a task. Raises ConfigError."""
-    from agentflow.batch.pool import do_task
-
+def _open_engine(options: BatchOptions, out: Path) -> Iterator[tuple[BatchOptions, DoTask]]:
     if options.cluster is None:
         yield options, do_task
         return
@@ -329,10 +273,7 @@ def _open_engine(options: "BatchOptions", out: Path) -> "Iterator[tuple[BatchOpt
 
 
 @contextmanager
-def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator[TellProgress]":
-    """Show a bar with counts and running tasks at a terminal, elsewhere a line for each result."""
-    from agentflow.batch.results import BatchResult, read_result
-
+def _show_progress(folders: Sequence[TaskFolder], *, plain: bool) -> Iterator[TellProgress]:
     known = [result for folder in folders if (result := read_result(folder.place)) and result.is_settled]
     done = [*known]
     medium = choose_medium(sys.stderr, os.environ)
@@ -341,7 +282,7 @@ def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator
             yield draw
         return
 
-    def tell(news: "TaskBegun | BatchResult") -> None:
+    def tell(news: TaskBegun | BatchResult) -> None:
         if isinstance(news, BatchResult):
             done.append(news)
             write_lines((_describe_result(news, f"{len(done)}/{len(folders)}"),), sys.stderr, medium)
@@ -350,23 +291,19 @@ def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator
 
 
 @contextmanager
-def _draw_bar(total: int, done: "list[BatchResult]", medium: Medium) -> "Iterator[TellProgress]":
+def _draw_bar(total: int, done: list[BatchResult], medium: Medium) -> Iterator[TellProgress]:
     """Yield the function that updates the bar; at the end the bar is erased."""
-    from agentflow.batch.results import BatchResult, count_statuses
-
     full, empty = "#-" if medium.ascii else "█░"
     running: list[str] = []
 
     def draw() -> None:
         filled = _BAR * len(done) // total
-        counts = [f"{number} {status}" for status, number in count_statuses(done).items()]
-        told = "; ".join(
-            filter(None, (", ".join(counts), f"running {list_some(running, 3)}" if running else ""))
-        )
-        text = f"{full * filled}{empty * (_BAR - filled)} {len(done)}/{total}  {told}"
+        counts = ", ".join(f"{number} {status}" for status, number in count_statuses(done).items())
+        now = "; ".join(filter(None, (counts, f"running {list_some(running, 3)}" if running else "")))
+        text = f"{full * filled}{empty * (_BAR - filled)} {len(done)}/{total}  {now}"
         send(f"{_ERASE}{clip(text, (find_width(sys.stderr) or 80) - 1)}", sys.stderr)
 
-    def tell(news: "TaskBegun | BatchResult") -> None:
+    def tell(news: TaskBegun | BatchResult) -> None:
         running[:] = [name for name in running if name != news.id]
         if isinstance(news, BatchResult):
             done.append(news)
@@ -381,8 +318,7 @@ def _draw_bar(total: int, done: "list[BatchResult]", medium: Medium) -> "Iterato
         send(_ERASE, sys.stderr)
 
 
-def _describe_result(result: "BatchResult", count: str = "") -> Line:
-    """Return one result in a line."""
+def _describe_result(result: BatchResult, count: str = "") -> Line:
     hidden = "" if result.hidden is None else "  resolved" if result.hidden.resolved else "  not resolved"
     return line(
         mark_status(result.status),
@@ -394,10 +330,7 @@ def _describe_result(result: "BatchResult", count: str = "") -> Line:
     )
 
 
-def _tabulate_outcome(outcome: "BatchOutcome") -> Iterator[Line]:
-    """Yield the results of a batch in the order of its file, and a line with the totals."""
-    from agentflow.batch.results import count_statuses
-
+def _tabulate_outcome(outcome: BatchOutcome) -> Iterator[Line]:
     yield from map(_describe_result, outcome.results)
     for name in outcome.missing:
         yield line(span(f"○ {name}  not done", Style.DIM))
@@ -408,3 +341,148 @@ def _tabulate_outcome(outcome: "BatchOutcome") -> Iterator[Line]:
     cost = f", ${sum(costs):.2f}" if costs else ""
     total = format_count(len(outcome.results) + len(outcome.missing), "task")
     yield line(span(f"{total}: {counts or 'none'}{left}; {tokens:,} tokens{cost}", Style.BOLD))
+
+
+_COMPARE = "compare"
+
+
+PLAN_OR_RUNS = typer.Argument(
+    ..., metavar="FILE | compare A B", help="The tasks, each with a hidden check; or two runs to compare."
+)
+
+
+def evaluate(
+    files: list[str] = PLAN_OR_RUNS,
+    out: Path | None = OUT,
+    jobs: int | None = JOBS,
+    resume: bool = RESUME,
+    model: str | None = BATCH_MODEL,
+    max_cost: float | None = ALL_COST,
+    max_tokens: int | None = ALL_TOKENS,
+    timeout: float | None = TASK_TIMEOUT,
+    requests: int | None = REQUESTS,
+    rate: float | None = RATE,
+    engine: BatchEngine = ENGINE,
+    address: str | None = CLUSTER_ADDRESS,
+    cpus: float | None = CPUS,
+    memory: float | None = MEMORY,
+    keep: bool = KEEP,
+    no_sandbox: bool = NO_SANDBOX,
+    network: bool = NETWORK,
+    junit: Path | None = JUNIT,
+    html: Path | None = BATCH_PAGE,
+    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    plain: bool = PLAIN,
+) -> int:
+    """Run tasks and measure with hidden checks how many are resolved, or falsely verified.
+
+    FILE is as for `batch`, or contains SWE-bench instances. Exit code 0 means that all tasks were examined;
+    for `compare`, that the second run is not worse than the first by more than chance.
+    """
+    if files[0] == _COMPARE:
+        return _compare(files[1:], json=json)
+    require_folders(junit, html)
+    cluster = _choose_cluster(engine, address, cpus, memory)
+    plan, tasks = _read_checked(files)
+    switches = {"--no-input": True, "--no-sandbox": no_sandbox, "--network": network}
+    options = BatchOptions(
+        jobs=jobs,
+        cluster=cluster,
+        model=locate_model(model, Path()),
+        budget=Budget(cost=max_cost, tokens=max_tokens),
+        timeout=timeout,
+        limits=SharedLimits(at_once=requests, per_minute=rate),
+        switches=tuple(name for name, is_on in switches.items() if is_on),
+        resume=resume,
+        keep=keep,
+    )
+    outcome = _run_with_progress(plan, out, tasks, options, plain=plain)
+    _write_reports(junit, html, plan, tasks, outcome)
+    scores = score_groups(outcome.results)
+    tell_result(scores, _tabulate(scores), json=json)
+    if outcome.missing and outcome.exit_code in (Exit.LIMIT, Exit.INTERRUPTED, Exit.TERMINATED):
+        return outcome.exit_code
+    return Exit.NOT_VERIFIED if outcome.missing or scores[-1].unbegun else Exit.VERIFIED
+
+
+def _read_checked(words: list[str]) -> tuple[Path, tuple[BatchTask, ...]]:
+    if len(words) > 1:
+        hint = "see agentflow eval --help"
+        raise UsageError("name one file of tasks, or two runs after `compare`", hint=hint)
+    plan = Path(words[0])
+    tasks = read_plan(plan)
+    if unchecked := [task.id for task in tasks if task.check is None]:
+        hint = "`agentflow batch` runs tasks without one"
+        raise UsageError(f"{plan}: {unchecked[0]} has no hidden check", hint=hint)
+    return plan, tasks
+
+
+def _compare(words: list[str], *, json: bool) -> int:
+    if len(words) != 2:
+        raise UsageError(
+            "name the folders of two runs", hint="agentflow eval compare before.batch after.batch"
+        )
+    first, second = (read_results(Path(word)) for word in words)
+    found = compare_runs(first, second)
+    tell_result(found, _contrast(found, words), json=json)
+    return Exit.NOT_VERIFIED if found.is_worse else Exit.VERIFIED
+
+
+_GROUP = 12
+"""Columns of a group's name."""
+_HEADER = ("group", "resolved", "falsely verified", "refused", "time", "tokens", "cost")
+
+
+def _tabulate(scores: tuple[Score, ...]) -> Iterator[Line]:
+    yield from _make_table(tuple((one.group, one) for one in scores))
+    last = scores[-1]
+    if last.caveats_unresolved:
+        yield line(f"{last.caveats_unresolved} verified with a caveat and not resolved")
+    if last.unbegun:
+        yield line(span(f"{last.unbegun} could not begin: results.jsonl says why", Style.BAD))
+    yield line(span("in brackets: 95 % confidence (Wilson); time: the median of a task", Style.DIM))
+
+
+def _make_table(rows: Sequence[tuple[str, Score]]) -> Iterator[Line]:
+    heads = [span(head, Style.BOLD) for head in _HEADER]
+    table = [[span(text) for text in (clip(name, _GROUP), *_format_score(score))] for name, score in rows]
+    yield from (line(*row) for row in fill_columns([heads, *table]))
+
+
+def _format_score(one: Score) -> tuple[str, ...]:
+    return (
+        _format_rate(one.resolved),
+        _format_rate(one.falsely_verified),
+        str(one.refused),
+        format_duration(one.seconds) if one.seconds else "-",
+        _format_count(one.tokens),
+        "-" if one.cost_usd is None else f"${one.cost_usd:.2f}",
+    )
+
+
+def _format_rate(rate: Rate) -> str:
+    return f"{rate.count}/{rate.of} [{100 * rate.low:.0f}-{rate.high:.0%}]" if rate.of else "-"
+
+
+def _format_count(number: int) -> str:
+    if number < 1000:
+        return str(number)
+    return f"{number / 1e3:.1f}k" if number < 1e6 - 50 else f"{number / 1e6:.1f}M"
+
+
+def _contrast(found: Comparison, names: list[str]) -> Iterator[Line]:
+    yield line(f"first: {names[0]}   second: {names[1]}", hang=4)
+    yield from _make_table((("first", found.first), ("second", found.second)))
+    tasks = format_count(found.tasks, "task")
+    yield line(f"{tasks}: both resolve {found.both}, neither {found.neither}")
+    yield line(f"only the first: {len(found.first_only)}  {list_some(found.first_only)}", hang=4)
+    yield line(f"only the second: {len(found.second_only)}  {list_some(found.second_only)}", hang=4)
+    gain = found.difference
+    yield line(f"resolved, paired difference: {gain.value:+.0%} [{gain.low:+.0%}, {gain.high:+.0%}]")
+    words, style = "neither better nor worse", Style.PLAIN
+    if found.is_worse or found.is_better:
+        words, style = ("worse", Style.BAD) if found.is_worse else ("better", Style.GOOD)
+    words = f"{words} by more than chance"
+    yield line(span(f"the second is {words}: p = {found.p:.3f} (McNemar, exact, two-sided)", style), hang=4)
+    if found.unpaired:
+        yield line(span(f"without a pair, and left out: {list_some(found.unpaired)}", Style.WARN), hang=4)

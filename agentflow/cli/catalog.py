@@ -1,11 +1,10 @@
-"""`agents` and `tools`: roles and tools with their sources; templates for new roles and skills."""
+"""`agents`, `tools`, `skills` and `commands`: roles, what they have, and texts that are called as `/name`."""
 
 import os
-import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -22,14 +21,22 @@ from agentflow.api.models import choose_tiers
 from agentflow.api.trust import list_untrusted
 from agentflow.api.wiring import list_shared_capabilities
 from agentflow.cli.arguments import FOLDER, JSON, make_group
-from agentflow.cli.printing import say, say_json, show
+from agentflow.cli.printing import say, tell_result
 from agentflow.compose.builder import Draft, Handoffs, NoModel
-from agentflow.compose.capability import Capability, FactoryInput
+from agentflow.compose.capability import FactoryInput
 from agentflow.compose.standard import Kit, list_standard_capabilities
 from agentflow.compose.subagents import SubagentRequest, Subagents, is_reader, restrict_subagent
-from agentflow.core.errors import ConfigError, InvalidInput, NotAllowed, UnknownRole, UnknownTool, UsageError
+from agentflow.core.errors import (
+    ConfigError,
+    Exit,
+    InvalidInput,
+    NotAllowed,
+    UnknownRole,
+    UnknownSkill,
+    UnknownTool,
+    UsageError,
+)
 from agentflow.core.fold import DELEGATE
-from agentflow.core.hook import Hook
 from agentflow.core.record import Record, to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.role import INHERIT, Change, Role
@@ -38,40 +45,115 @@ from agentflow.core.run import Run
 from agentflow.core.tool import Category, Tool
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import list_subagents
-from agentflow.library.skills import Offer, find_named, offer_skills
-from agentflow.loop.open_skills import SKILL_TOOL
+from agentflow.library.skill_file import Skill, list_skill_files, open_body
+from agentflow.library.skills import Skills, find_named, list_shared_words, offer_skills, run_skill_tests
+from agentflow.loop.open_skills import SKILL_TOOL, list_opened_names
 from agentflow.model.tiers import choose_model_id, find_tier, list_first_ids
 from agentflow.redact import list_some, make_visible
 from agentflow.settings import choose_model_name, find_folders, load_settings
+from agentflow.store.journal import load_runs
+from agentflow.store.reading import find
 from agentflow.tools.registry import WEB, Toolbox, make_standard_toolbox, to_spec
 from agentflow.tools.todos import make_todo_update
-from agentflow.view.text import BLANK, Style, column, label_row, line, send, span
+from agentflow.view.text import BLANK, Line, Style, column, label_row, line, send, span
 from agentflow.workspace.git import open_repository
 
+if TYPE_CHECKING:
+    from agentflow.library.slash_commands import PromptCommand
+
+_UNOWNED = "every role, as it names no owner"
+_TEMPLATES = Path(__file__).with_name("templates")
+_NAME = regex(r"[a-z0-9]+(-[a-z0-9]+)*")
+_MAX_NAME = 64
 NAME = typer.Argument(..., metavar="NAME", help="A name from `list`.")
 NEW_NAME = typer.Argument(..., metavar="NAME", help="Lower-case letters, digits and hyphens.")
+ONE_NAME = typer.Argument(None, metavar="NAME", help="A name from `list`; all that have tests by default.")
+USED_IN = typer.Argument(None, metavar="TASK", help="A task's id or its beginning.")
 USER = typer.Option(False, "--user", help="Write it below your home folder, for all repositories.")
 agents = make_group()
 tools = make_group()
+skills = make_group()
+commands = make_group()
+
+
+def _find_root() -> Path:
+    """Return the repository here, or this folder where there is none."""
+    try:
+        return open_repository(Path()).root
+    except ConfigError:
+        return Path.cwd()
+
+
+def _load_content_here() -> Content:
+    return load_content(_find_root(), make_standard_toolbox())
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    send("".join(f"{make_visible(warning)}\n" for warning in warnings), sys.stderr)
+
+
+def _draw_entry(name: str, note: str, texts: dict[str, str]) -> Iterator[Line]:
+    yield line(span(name, Style.BOLD), span(f"  {note}", Style.DIM))
+    for label, text in texts.items():
+        if text:
+            yield line("  ", *([span(f"{label}  ", Style.DIM)] if label else []), span(text), hang=4)
+
+
+def _draw_facts(row: dict[str, Any], *labels: str) -> Iterator[Line]:
+    for label in labels:
+        value = row[label] or "-"
+        text = value if isinstance(value, str) else ", ".join(value)
+        yield label_row(label, span(text), width=13)
+
+
+def _draw_body(text: str) -> Iterator[Line]:
+    """Yield a text of Markdown, after an empty line."""
+    yield BLANK
+    yield from (line(span(row), hang=len(row) - len(row.lstrip(" -"))) for row in text.split("\n"))
+
+
+def _write_start(template: str, kind: str, name: str, folder: Path, *, is_users: bool) -> Path:
+    """Write a template below the folder of the user or the repository. Raises UsageError."""
+    claude = find_folders(os.environ).claude if is_users else open_repository(folder).root / ".claude"
+    path = claude / kind
+    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
+        raise UsageError(
+            f"{name!r} is not a valid name",
+            hint="use lower-case letters, digits and single hyphens, at most 64",
+        )
+    if os.path.lexists(path):
+        raise UsageError(f"{path} already exists", hint="choose another name, or edit that file")
+    title = name.replace("-", " ")
+    text = (_TEMPLATES / template).read_text("utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.format(name=name, title=title, heading=title.capitalize()), "utf-8")
+    return path
 
 
 @agents.command(name="list", epilog="Example: agentflow agents list --json")
 def list_agents(json: bool = JSON) -> None:
     """List the roles with their tools and skills."""
-    content = load_content_here()
+    content = _load_content_here()
     rows = [_to_role_row(role) for role in content.roles.all]
-    if json:
-        say_json(rows)
-        return
-    for row in rows:
-        tools, skills = ", ".join(row["tools"]), ", ".join(row["skills"])
-        show_entry(row["name"], row["tier"], {"": row["description"], "tools": tools, "skills": skills})
-    tell_warnings(content)
-    if untrusted := _list_untrusted_roles():
-        send(
-            f"not used until you run `agentflow trust`: {list_some(map(make_visible, untrusted))}\n",
-            sys.stderr,
+    lines = (
+        one
+        for row in rows
+        for one in _draw_entry(
+            row["name"],
+            row["tier"],
+            {
+                "": row["description"],
+                "tools": ", ".join(row["tools"]),
+                "skills": ", ".join(row["skills"]),
+            },
         )
+    )
+    tell_result(rows, lines, json=json)
+    if json:
+        return
+    _warn(content.warnings)
+    if untrusted := _list_untrusted_roles():
+        _warn((f"not used until you run `agentflow trust`: {list_some(untrusted)}",))
 
 
 @agents.command(name="show", epilog="Example: agentflow agents show implementer")
@@ -80,115 +162,25 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
 
     Its hooks, limits and skills are shown as well, and where each comes from.
     """
-    content = load_content_here()
+    content = _load_content_here()
     for path in map(Path, _list_untrusted_roles()):
         if path.stem == name and find_named(content.roles.all, name) is None:
             raise UnknownRole(f"the role {name} is not used until you trust {path}", hint="agentflow trust")
     found = content.find_role(name)
     role = _resolve_role(found, content, _find_root())
-    if json:
-        say_json({**_to_role_row(found), **role.to_plain()})
-        return
-    grouped: dict[tuple[str, str], list[str]] = {}
-    for label, value, source in role.facts:
-        grouped.setdefault((label, source), []).append(value)
-    show(
-        label_row(label, span(", ".join(values)), span(f"  [{source}]" if source else "", Style.DIM))
-        for (label, source), values in grouped.items()
-    )
-    show_body(role.prompt)
+    tell_result({**_to_role_row(found), **role.to_plain()}, role.draw(), json=json)
 
 
 @agents.command(name="new", epilog="Example: agentflow agents new release-notes")
 def new_agent(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) -> None:
     """Write a commented role file to start from. `check` accepts it unchanged."""
-    path = find_own_folder("agents", folder, of_user=user) / f"{name}.md"
-    write_start("agent.md", path, name)
+    path = _write_start("agent.md", f"agents/{name}.md", name, folder, is_users=user)
     say(f"Wrote {path}.")
     say("The implementer can use it at once." if user else "It counts once you run `agentflow trust`.")
 
 
-@tools.command(name="list", epilog="Example: agentflow tools list --json")
-def list_tools(json: bool = JSON) -> None:
-    """List the tools with category, effect and roles."""
-    rows = [{**_to_tool_row(tool), "roles": roles} for tool, roles in _find_tools().values()]
-    if json:
-        say_json(rows)
-        return
-    show(
-        line(
-            column(row["name"], 17, Style.BOLD),
-            column(row["category"], 8, Style.DIM),
-            column(row["effect"], 9, Style.DIM),
-            span(row["description"]),
-            span(f"  {', '.join(row['roles']) or 'no role here'}", Style.DIM),
-            hang=4,
-        )
-        for row in rows
-    )
-
-
-def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
-    """Return every tool that a role can have, by name, with the roles that have it here.
-
-    Those that capabilities bring and those that are not open here are included.
-    """
-    from agentflow.tools.web import WEB_FETCH, WEB_SEARCH
-
-    root, content = _find_root(), load_content_here()
-    known: dict[str, tuple[Tool, list[str]]] = {
-        tool.name: (tool, []) for tool in (*open_toolbox(root).tools, WEB_FETCH, WEB_SEARCH)
-    }
-    for role in content.roles.all:
-        for tool in _resolve_role(role, content, root).tools:
-            known.setdefault(tool.name, (tool, []))[1].append(role.name)
-    update = make_todo_update(())  # offered once a plan has todos
-    known[update.name] = (update, [role.name for role in content.roles.all if role.name == "implementer"])
-    return known
-
-
-@tools.command(name="show", epilog="Example: agentflow tools show Edit")
-def show_tool(name: str = NAME, json: bool = JSON) -> None:
-    """Show a tool: what it does, its input, and the roles that have it."""
-    found, holders = _find_tools().get(name, (None, []))
-    if found is None:
-        raise UnknownTool(f"there is no tool {name} here", hint="agentflow tools list shows them")
-    if name in WEB and not holders:
-        raise UnknownTool(
-            f"there is no tool {name} here", hint="network: [explorer] in config.yaml opens the web"
-        )
-    row = {**_to_tool_row(found), "roles": holders, "input": to_spec(found).input_schema}
-    if json:
-        say_json(row)
-        return
-    show_facts(row, "name", "category", "effect", "description", "roles")
-    say("\ninput")
-    for key, value in row["input"]["properties"].items():
-        need = "" if key in row["input"].get("required", ()) else "optional; "
-        told = f"{need}{value.get('description') or value.get('type') or ''}"
-        show([label_row(f"  {key}", span(told), width=17)])
-
-
 def _list_untrusted_roles() -> tuple[str, ...]:
-    """Return the role files of the repository that a person has not trusted as they are."""
     return tuple(item.file for item in list_untrusted(_find_root()) if item.kind == "role")
-
-
-def _find_root() -> Any:
-    """Return the repository here, or this folder where there is none."""
-    try:
-        return open_repository(Path()).root
-    except ConfigError:
-        return Path.cwd()
-
-
-def load_content_here() -> Content:
-    return load_content(_find_root(), make_standard_toolbox())
-
-
-def tell_warnings(content: Content) -> None:
-    for warning in content.warnings:
-        send(f"{make_visible(warning)}\n", sys.stderr)
 
 
 def _to_role_row(role: Role) -> dict[str, Any]:
@@ -200,35 +192,6 @@ def _to_role_row(role: Role) -> dict[str, Any]:
         "skills": list(role.skills),
         "source": role.origin,
     }
-
-
-def _to_tool_row(tool: Tool) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "category": tool.category,
-        "effect": tool.effect,
-        "description": tool.description,
-    }
-
-
-def show_entry(name: str, note: str, told: dict[str, str]) -> None:
-    """Show one entry of a list: its name with a note, and below it labelled texts."""
-    show([line(span(name, Style.BOLD), span(f"  {note}", Style.DIM))])
-    for label, text in told.items():
-        said = [span(f"{label}  ", Style.DIM)] if label else []
-        show([line("  ", *said, span(text), hang=4)] if text else [])
-
-
-def show_facts(row: dict[str, Any], *labels: str) -> None:
-    for label in labels:
-        value = row[label] or "-"
-        text = value if isinstance(value, str) else ", ".join(value)
-        show([label_row(label, span(text), width=13)])
-
-
-def show_body(text: str) -> None:
-    """Show a text of Markdown, after an empty line."""
-    show([BLANK, *(line(span(row), hang=len(row) - len(row.lstrip(" -"))) for row in text.split("\n"))])
 
 
 Fact = tuple[str, str, str]
@@ -257,15 +220,19 @@ class ResolvedRole(Record):
             ],
         }
 
-
-def _name_hooks(hooks: Iterable[Hook], role: Role) -> tuple[str, ...]:
-    """Return the hooks that are asked in the runs of a role, without those of skills."""
-    asked = Chain(hooks, (role.source,)).active
-    return tuple(f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in asked)
+    def draw(self) -> Iterator[Line]:
+        """Yield the facts, those of one label and source in a row, and the prompt."""
+        grouped: dict[tuple[str, str], list[str]] = {}
+        for label, value, source in self.facts:
+            grouped.setdefault((label, source), []).append(value)
+        for (label, source), values in grouped.items():
+            yield label_row(
+                label, span(", ".join(values)), span(f"  [{source}]" if source else "", Style.DIM)
+            )
+        yield from _draw_body(self.prompt)
 
 
 def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
-    """Return a role as it would run here, with its crew's capabilities and the user's settings applied."""
     settings = load_settings(os.environ)
     settings = choose_tiers(settings, choose_model_name(None, settings, os.environ))
     rules, ids = load_rules_here(root), list_first_ids(settings.models)
@@ -279,9 +246,15 @@ def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
     skills = offer_skills(content.skills, role, phase, ())
     kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=ignore_event, skills=skills)
     shared = list_shared_capabilities(hooks, rules, settings.approvals)
-    draft = Draft.of((*list_standard_capabilities(role, kit), *_list_delegation(role, content), *shared))
+    subagents = list_subagents(content.roles.all)
+    delegation = (
+        Subagents(role=role, depth=0, known=subagents, run=_refuse_to_run),
+        Handoffs(role=role, known=subagents),
+    )
+    draft = Draft.of((*list_standard_capabilities(role, kit), *delegation, *shared))
     tools = draft.make_tools(*draft.choose_model())
-    named = _name_hooks(draft.hooks, role)
+    asked = Chain(draft.hooks, (role.source,)).active  # without those of skills
+    named = tuple(f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in asked)
     bounds = ", ".join(
         f"{value} {key.replace('_', ' ')}" for key, value in to_builtins(role.limits).items() if value
     )
@@ -294,8 +267,12 @@ def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
         ("source", role.source, role.origin),
         *rights,
         ("tier", model, role.place("model")),
-        *(("tool", _spell(tool, role), _find_giver(tool, role)) for tool in tools),
-        *(("skill", name, source) for name, source in _list_skills(skills)),
+        *(
+            ("tool", ", ".join(map(str, role.list_rules(tool.name))) or tool.name, _find_giver(tool, role))
+            for tool in tools
+        ),
+        *(("skill", f"{skill.name}, open from the beginning", skill.source) for skill in skills.opened),
+        *(("skill", skill.name, skill.source) for skill in skills.listed),
         *(("hook", name, "") for name in named),
         ("limits", bounds, role.place("maxTurns" if "maxTurns" in role.lines else "limits")),
     )
@@ -320,29 +297,12 @@ def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tu
     return narrowed, box, tuple(rights)
 
 
-def _list_delegation(role: Role, content: Content) -> tuple[Capability, ...]:
-    """Return the capabilities by which a role gives work to sub-agents or hands over to one."""
-    known = list_subagents(content.roles.all)
-    given = Subagents(role=role, depth=0, known=known, run=_refuse_to_run)
-    return given, Handoffs(role=role, known=known)
-
-
-def _spell(tool: Tool, role: Role) -> str:
-    return ", ".join(map(str, role.list_rules(tool.name))) or tool.name
-
-
 def _find_giver(tool: Tool, role: Role) -> str:
-    """Return the source of a role's tool."""
     if tool.input in SUBMITTED_BY:
         return f"its part, {role.part}"
     if tool.name == SKILL_TOOL:
         return "skills"
     return "the program" if tool.granted else role.place("tools")
-
-
-def _list_skills(skills: Offer) -> list[tuple[str, str]]:
-    opened = [(f"{skill.name}, open from the beginning", skill.source) for skill in skills.opened]
-    return opened + [(skill.name, skill.source) for skill in skills.listed]
 
 
 async def _refuse_to_run(request: SubagentRequest, _: FactoryInput) -> Run:
@@ -353,27 +313,202 @@ def ignore_event(_: object) -> None:
     """Ignore an event."""
 
 
-_TEMPLATES = Path(__file__).with_name("templates")
-_NAME = regex(r"[a-z0-9]+(-[a-z0-9]+)*")
-_MAX_NAME = 64
-
-
-def find_own_folder(kind: str, folder: Path, *, of_user: bool) -> Path:
-    """Return the folder of the user's or the repository's `skills`, `agents` and the like."""
-    claude = find_folders(os.environ).claude if of_user else open_repository(folder).root / ".claude"
-    return claude / kind
-
-
-def write_start(template: str, path: Path, name: str) -> None:
-    """Write a template under a name. Raises UsageError for a bad name or a file that is there."""
-    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
-        raise UsageError(
-            f"{name!r} is not a valid name",
-            hint="use lower-case letters, digits and single hyphens, at most 64",
+@tools.command(name="list", epilog="Example: agentflow tools list --json")
+def list_tools(json: bool = JSON) -> None:
+    """List the tools with category, effect and roles."""
+    rows = [{**_to_tool_row(tool), "roles": roles} for tool, roles in _find_tools().values()]
+    lines = (
+        line(
+            column(row["name"], 17, Style.BOLD),
+            column(row["category"], 8, Style.DIM),
+            column(row["effect"], 9, Style.DIM),
+            span(row["description"]),
+            span(f"  {', '.join(row['roles']) or 'no role here'}", Style.DIM),
+            hang=4,
         )
-    if os.path.lexists(path):
-        raise UsageError(f"{path} already exists", hint="choose another name, or edit that file")
-    title = re.sub("-", " ", name)
-    text = (_TEMPLATES / template).read_text("utf-8")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text.format(name=name, title=title, heading=title.capitalize()), "utf-8")
+        for row in rows
+    )
+    tell_result(rows, lines, json=json)
+
+
+def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
+    from agentflow.tools.web import WEB_FETCH, WEB_SEARCH
+
+    root, content = _find_root(), _load_content_here()
+    known: dict[str, tuple[Tool, list[str]]] = {
+        tool.name: (tool, []) for tool in (*open_toolbox(root).tools, WEB_FETCH, WEB_SEARCH)
+    }
+    for role in content.roles.all:
+        for tool in _resolve_role(role, content, root).tools:
+            known.setdefault(tool.name, (tool, []))[1].append(role.name)
+    update = make_todo_update(())  # offered once a plan has todos
+    known[update.name] = (update, [role.name for role in content.roles.all if role.name == "implementer"])
+    return known
+
+
+@tools.command(name="show", epilog="Example: agentflow tools show Edit")
+def show_tool(name: str = NAME, json: bool = JSON) -> None:
+    """Show a tool: what it does, its input, and the roles that have it."""
+    found, holders = _find_tools().get(name, (None, []))
+    if found is None:
+        raise UnknownTool(f"there is no tool {name} here", hint="agentflow tools list shows them")
+    if name in WEB and not holders:
+        raise UnknownTool(
+            f"there is no tool {name} here", hint="network: [explorer] in config.yaml opens the web"
+        )
+    row = {**_to_tool_row(found), "roles": holders, "input": to_spec(found).input_schema}
+    tell_result(row, _draw_tool(row), json=json)
+
+
+def _draw_tool(row: dict[str, Any]) -> Iterator[Line]:
+    yield from _draw_facts(row, "name", "category", "effect", "description", "roles")
+    yield from (BLANK, line("input"))
+    for key, value in row["input"]["properties"].items():
+        need = "" if key in row["input"].get("required", ()) else "optional; "
+        text = f"{need}{value.get('description') or value.get('type') or ''}"
+        yield label_row(f"  {key}", span(text), width=17)
+
+
+def _to_tool_row(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "category": tool.category,
+        "effect": tool.effect,
+        "description": tool.description,
+    }
+
+
+@skills.command(name="list", epilog="Example: agentflow skills list --json")
+def list_skills(task: str | None = USED_IN, json: bool = JSON, folder: Path = FOLDER) -> None:
+    """List the skills and the roles that use them.
+
+    With TASK, list the skills that the task opened, and why.
+    """
+    if task is not None:
+        runs = load_runs(find(open_repository(folder).root, task))
+        known = _load_content_here().skills
+        opened = [row for run in runs for row in _list_opened(run, known)]
+        texts = [f"{row.skill}  {row.role}, run {row.run}: {row.why}" for row in opened]
+        tell_result([to_builtins(row) for row in opened], texts or ["This task opened no skill."], json=json)
+        return
+    content = _load_content_here()
+    rows = [_to_skill_row(skill, content) for skill in content.skills.all]
+    lines = (one for row in rows for one in _draw_skill(row))
+    tell_result(rows, lines, json=json)
+    if not json:
+        _warn(content.warnings)
+
+
+def _draw_skill(row: dict[str, Any]) -> Iterator[Line]:
+    users = ", ".join(filter(None, (row["owner"], *row["consumers"]))) or _UNOWNED
+    yield from _draw_entry(row["name"], row["source"], {"": row["description"], "roles": users})
+
+
+@skills.command(name="show", epilog="Example: agentflow skills show verification-gates")
+def show_skill(name: str = NAME, json: bool = JSON) -> None:
+    """Show a skill: its owner, its files, and the text that a role reads."""
+    content = _load_content_here()
+    found = content.skills.find(name)
+    if found is None:
+        raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
+    body = open_body(found).text
+    row = {**_to_skill_row(found, content), "path": found.source, "files": list_skill_files(found)}
+    facts = _draw_facts(row, "description", "owner", "consumers", "source", "path", "files")
+    tell_result({**row, "body": body}, (*facts, *_draw_body(body)), json=json)
+
+
+@skills.command(name="new", epilog="Example: agentflow skills new money")
+def new_skill(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) -> None:
+    """Write a commented skill to start from, with a test. `check` accepts it unchanged."""
+    path = _write_start("skill.md", f"skills/{name}/SKILL.md", name, folder, is_users=user)
+    _write_start("skill-tests.yaml", f"skills/{name}/tests.yaml", name, folder, is_users=user)
+    say(f"Wrote {path} and tests.yaml.")
+    say(f"Edit them, then run `agentflow skills test {name}`.")
+
+
+@skills.command(name="test", epilog="Example: agentflow skills test money")
+def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
+    """Run the tests of skills, which say for which tasks one is offered.
+
+    They are in the skill's tests.yaml. No model is asked.
+    """
+    content = _load_content_here()
+    chosen = [skill for skill in content.skills.all if name in (None, skill.name)]
+    if not chosen:
+        raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
+    tests = [row for skill in chosen for row in run_skill_tests(skill, content.skills, content.roles)]
+    end = f"{len(tests)} tests" if tests else "No tests found. Write tests.yaml beside SKILL.md."
+    tell_result([to_builtins(row) for row in tests], [*(row.text for row in tests), end], json=json)
+    return Exit.VERIFIED if all(row.passed for row in tests) else Exit.NOT_VERIFIED
+
+
+def _to_skill_row(skill: Skill, content: Content) -> dict[str, Any]:
+    listing = (role.name for role in content.roles.all if skill.name in role.skills)
+    consumers = {*skill.consumers, *listing} - {skill.owner}
+    return {
+        "name": skill.name,
+        "description": skill.description,
+        "owner": skill.owner,
+        "consumers": sorted(consumers),
+        "source": skill.origin,
+    }
+
+
+class OpenedSkill(Record):
+    """A skill that a run opened, and why."""
+
+    skill: str
+    role: str
+    run: int
+    why: str
+
+
+def _list_opened(run: Run, known: Skills) -> Iterator[OpenedSkill]:
+    for name, is_from_start in list_opened_names(run):
+        skill = known.find(name)
+        if is_from_start:
+            keys = ("roles", "phases", "paths") if skill else ()
+            named = [f"{key} {', '.join(values)}" for key in keys if (values := getattr(skill, key))]
+            why = "open from the beginning" + (f" ({'; '.join(named)})" if named else "")
+        else:
+            words = list_shared_words(run.task_prompt, skill) if skill else ()
+            shared = f"; shares the words {', '.join(words[:8])}" if words else ""
+            why = f"the role opened it{shared}"
+        yield OpenedSkill(skill=name, role=run.head.role, run=run.head.run, why=why)
+
+
+@commands.command(name="list", epilog="Example: agentflow commands list --json")
+def list_prompt_commands(json: bool = JSON, folder: Path = FOLDER) -> None:
+    """List the commands with their arguments and where they come from."""
+    from agentflow.api.slash_commands import load_commands_here, may_be_called
+
+    root = open_repository(folder).root
+    known = load_commands_here(root)
+    rows = [_to_command_row(command, counts=may_be_called(root, command)) for command in known.all]
+    lines: list[Line | str] = [one for row in rows for one in _draw_prompt_command(row)]
+    if not rows:
+        lines.append("There are no commands here. A file .claude/commands/NAME.md is called as /NAME.")
+    lines += (line(span(f"! {warning}", Style.WARN), hang=2) for warning in known.warnings)
+    tell_result(rows, lines, json=json)
+
+
+def _draw_prompt_command(row: dict[str, Any]) -> Iterator[Line]:
+    called = f"/{row['name']} {row['argument_hint']}".rstrip()
+    state = row["source"] if row["trusted"] else f"{row['source']}, not trusted: agentflow trust"
+    place = f"{state}, {row['folder']}" if row["folder"] else state
+    yield line(column(called, 32, Style.BOLD), span(f"  {row['description']}"), hang=4)
+    yield line("  ", span(place, Style.DIM), hang=4)
+
+
+def _to_command_row(command: "PromptCommand", *, counts: bool) -> dict[str, Any]:
+    return {
+        "name": command.called,
+        "description": command.description,
+        "argument_hint": command.hint,
+        "tools": None if command.tools is None else [str(rule) for rule in command.tools],
+        "model": command.model,
+        "folder": command.folder,
+        "source": f"plugin {command.plugin}" if command.plugin else command.origin,
+        "path": str(command.path),
+        "trusted": counts,
+    }

@@ -8,6 +8,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,13 +34,14 @@ class CommandRow(NamedTuple):
 
     name: str
     module: str
-    """In `agentflow/cli/`; its function or group has the name of the command."""
+    """In `agentflow/cli/`, with the function or group after a colon where its name is not the command's."""
     summary: str
-    example: str
-    is_text: bool = False
-    """Its arguments are the words of a text, quoted or not."""
-    function: str = ""
-    """Where the name of the command is a word of Python."""
+    words: str = ""
+    """What stands after the command in its example."""
+
+    @property
+    def example(self) -> str:
+        return f"agentflow {self.name} {self.words}".rstrip()
 
 
 _RUN = (
@@ -47,223 +49,158 @@ _RUN = (
         "task",
         "task",
         "Carry out a task and verify the result with the repository's own checks.",
-        "agentflow task make the failing tests pass",
-        is_text=True,
+        "make the failing tests pass",
     ),
     CommandRow(
         "ask",
         "task",
         "Answer a question about this repository. No file is changed.",
-        "agentflow ask where are discounts computed?",
-        is_text=True,
+        "where are discounts computed?",
     ),
-    CommandRow(
-        "demo",
-        "task",
-        "Fix a real bug in a bundled example, without a key or a network.",
-        "agentflow demo demo",
-    ),
+    CommandRow("demo", "task", "Fix a real bug in a bundled example, without a key or a network.", "demo"),
     CommandRow(
         "explore",
         "task",
         "Explore a repository in depth and write down what was found.",
-        "agentflow explore --focus src/billing",
+        "--focus src/billing",
     ),
     CommandRow(
         "batch",
         "batch",
         "Carry out many tasks, several at once, each in a clone of its own.",
-        "agentflow batch tasks.jsonl --jobs 4",
+        "tasks.jsonl --jobs 4",
     ),
     CommandRow(
         "eval",
-        "evaluation",
+        "batch:evaluate",
         "Run tasks and measure with hidden checks how many are resolved, or falsely verified.",
-        "agentflow eval tasks.yaml --model repair",
-        function="evaluate",
+        "tasks.yaml --model repair",
     ),
     CommandRow(
         "resume",
-        "waiting",
+        "waiting:resume_task",
         "Continue a stopped, killed or waiting task from where it left off.",
-        "agentflow resume 20260102T03",
-        function="resume_task",
+        "20260102T03",
     ),
     CommandRow(
         "commit",
         "task",
         "Commit exactly what a verified task changed. Your other changes are left alone.",
-        "agentflow commit --branch fix-paging",
+        "--branch fix-paging",
     ),
     CommandRow(
         "say",
-        "waiting",
+        "waiting:say_to_task",
         "Send a message to a running task. The working role reads it before its next turn.",
-        "agentflow say leave the public functions as they are",
-        is_text=True,
-        function="say_to_task",
+        "leave the public functions as they are",
     ),
-    CommandRow(
-        "cancel",
-        "waiting",
-        "Stop a task. `resume` can still continue it.",
-        "agentflow cancel",
-        function="stop_task",
-    ),
+    CommandRow("cancel", "waiting:stop_task", "Stop a task. `resume` can still continue it."),
     CommandRow(
         "undo",
-        "waiting",
+        "waiting:restore_files",
         "Restore the files to their state before a task. Your later edits are kept.",
-        "agentflow undo --dry-run",
-        function="restore_files",
+        "--dry-run",
     ),
 )
 _DECIDE = (
-    CommandRow(
-        "answer",
-        "waiting",
-        "Answer a task's question and continue the task.",
-        "agentflow answer B",
-        is_text=True,
-        function="answer_task",
-    ),
+    CommandRow("answer", "waiting:answer_task", "Answer a task's question and continue the task.", "B"),
     CommandRow(
         "approve",
         "waiting",
         "Approve a tool call or changed checks that wait for you.",
-        'agentflow approve p3-1 --comment "only this once"',
+        'p3-1 --comment "only this once"',
     ),
     CommandRow(
         "deny",
         "waiting",
         "Deny a tool call or changed checks that wait for you.",
-        'agentflow deny p3-1 --reason "use the staging server"',
+        'p3-1 --reason "use the staging server"',
     ),
 )
 _LOOK = (
-    CommandRow(
-        "tasks", "tasks", "List the tasks of this repository, newest first.", "agentflow tasks --json"
-    ),
-    CommandRow("status", "tasks", "Show where a task stands, or how it ended.", "agentflow status"),
-    CommandRow("why", "tasks", "Show what decided how a task ended, and what to do next.", "agentflow why"),
-    CommandRow(
-        "sessions",
-        "session",
-        "List the sessions of this repository.",
-        "agentflow sessions --json",
-    ),
-    CommandRow(
-        "watch",
-        "tasks",
-        "Follow a task as it runs, from any terminal.",
-        "agentflow watch",
-    ),
+    CommandRow("tasks", "tasks", "List the tasks of this repository, newest first.", "--json"),
+    CommandRow("status", "tasks", "Show where a task stands, or how it ended."),
+    CommandRow("why", "tasks", "Show what decided how a task ended, and what to do next."),
+    CommandRow("sessions", "session", "List the sessions of this repository.", "--json"),
+    CommandRow("watch", "tasks", "Follow a task as it runs, from any terminal."),
     CommandRow(
         "web",
         "servers",
         "Show the tasks of this repository in the browser, live, and decide there.",
-        "agentflow web --port 8642",
+        "--port 8642",
     ),
-    CommandRow("log", "tasks", "Show what happened in a task, step by step.", "agentflow log 20260102T03"),
+    CommandRow("log", "tasks", "Show what happened in a task, step by step.", "20260102T03"),
     CommandRow(
-        "evidence",
-        "tasks",
-        "Show the commands that a task ran, or one of them with its output.",
-        "agentflow evidence ev-0002",
+        "evidence", "tasks", "Show the commands that a task ran, or one of them with its output.", "ev-0002"
     ),
     CommandRow(
         "report",
         "tasks",
         "Show the result of a task, or write it as an HTML page or a comment for a pull request.",
-        "agentflow report --html report.html",
+        "--html report.html",
     ),
     CommandRow(
-        "stats",
-        "tasks",
-        "Show the results, cost and time of all tasks, by week and by route.",
-        "agentflow stats --plot",
+        "stats", "tasks", "Show the results, cost and time of all tasks, by week and by route.", "--plot"
     ),
     CommandRow(
         "route",
         "explain",
         "Show how a task would be classified and which roles would run.",
-        "agentflow route fix the off-by-one in pager.py",
-        is_text=True,
+        "fix the off-by-one in pager.py",
     ),
-    CommandRow("agents", "catalog", "List, show or write roles.", "agentflow agents show implementer"),
-    CommandRow("skills", "skills", "List, show, write or test skills.", "agentflow skills list"),
-    CommandRow(
-        "commands",
-        "skills",
-        "List the commands that you can call as /name.",
-        "agentflow commands list",
-    ),
-    CommandRow("hooks", "explain", "List, write or test hooks.", "agentflow hooks list"),
-    CommandRow("tools", "catalog", "List the tools, or show one.", "agentflow tools show Edit"),
+    CommandRow("agents", "catalog", "List, show or write roles.", "show implementer"),
+    CommandRow("skills", "catalog", "List, show, write or test skills.", "list"),
+    CommandRow("commands", "catalog", "List the commands that you can call as /name.", "list"),
+    CommandRow("hooks", "explain", "List, write or test hooks.", "list"),
+    CommandRow("tools", "catalog", "List the tools, or show one.", "show Edit"),
 )
 _PROVE = (
     CommandRow(
         "verify",
-        "verify",
+        "verify:verify_here",
         "Run this repository's checks, or re-run the checks recorded for a task.",
-        "agentflow verify --junit checks.xml",
-        function="verify_here",
+        "--junit checks.xml",
     ),
     CommandRow(
-        "replay",
-        "replay",
-        "Run a task again from its recorded model replies and compare.",
-        "agentflow replay 20260102T03",
+        "replay", "replay", "Run a task again from its recorded model replies and compare.", "20260102T03"
     ),
     CommandRow(
         "export",
-        "verify",
+        "verify:export_bundle",
         "Write a task into one file: its record, evidence, change and model replies.",
-        "agentflow export 20260102T03 task.agentflow",
-        function="export_bundle",
+        "20260102T03 task.agentflow",
     ),
     CommandRow(
         "import",
-        "verify",
+        "verify:import_bundle",
         "Read a task from a file into this repository, if the file is undamaged.",
-        "agentflow import task.agentflow",
-        function="import_bundle",
+        "task.agentflow",
     ),
 )
 _SET_UP = (
-    CommandRow("init", "config", "Set up this repository. Existing files are left alone.", "agentflow init"),
+    CommandRow("init", "config", "Set up this repository. Existing files are left alone."),
     CommandRow(
         "trust",
         "trust",
         "Review and trust this repository's hooks, roles, rules and checks. Any later change asks again.",
-        "agentflow trust",
     ),
-    CommandRow(
-        "plugins", "trust", "Add, list, update or remove plugins.", "agentflow plugins add ./review-kit"
-    ),
-    CommandRow(
-        "mcp", "servers", "List and try MCP servers, or serve agentflow as one.", "agentflow mcp test"
-    ),
+    CommandRow("plugins", "trust", "Add, list, update or remove plugins.", "add ./review-kit"),
+    CommandRow("mcp", "servers", "List and try MCP servers, or serve agentflow as one.", "test"),
     CommandRow(
         "ci",
         "verify",
         "Re-verify the tasks that a pull request names, without a key or a model.",
-        "agentflow ci --base origin/main",
+        "--base origin/main",
     ),
-    CommandRow("acp", "servers", "Serve an editor over stdin and stdout.", "agentflow acp --model anthropic"),
-    CommandRow("config", "config", "Show each setting and where it came from.", "agentflow config --explain"),
-    CommandRow("check", "config", "Validate settings, roles, skills and hooks.", "agentflow check"),
-    CommandRow(
-        "doctor",
-        "doctor",
-        "Test the sandbox and report what is installed and configured.",
-        "agentflow doctor",
-    ),
+    CommandRow("acp", "servers", "Serve an editor over stdin and stdout.", "--model anthropic"),
+    CommandRow("config", "config", "Show each setting and where it came from.", "--explain"),
+    CommandRow("check", "config", "Validate settings, roles, skills and hooks."),
+    CommandRow("doctor", "doctor", "Test the sandbox and report what is installed and configured."),
     CommandRow(
         "permissions",
         "explain",
         "Show how the permission rules decide a command.",
-        'agentflow permissions test "git push" --role implementer',
+        'test "git push" --role implementer',
     ),
 )
 GROUPS = {"Run": _RUN, "Decide": _DECIDE, "Look": _LOOK, "Prove": _PROVE, "Set up": _SET_UP}
@@ -343,9 +280,10 @@ def top(
 
 
 def _build(command: CommandRow) -> "ClickCommand":
-    """Import a command and return it as typer runs it."""
+    """Import a command and return it as typer runs it; one that takes words takes them unquoted."""
+    module, _, function = command.module.partition(":")
     found: typer.Typer | Callable[..., object] = getattr(
-        import_module(f"agentflow.cli.{command.module}"), command.function or command.name
+        import_module(f"agentflow.cli.{module}"), function or command.name
     )
     if isinstance(found, typer.Typer):
         built = get_command(found)
@@ -353,8 +291,9 @@ def _build(command: CommandRow) -> "ClickCommand":
     else:
         from agentflow.cli.arguments import TextCommand
 
+        is_text = "words" in signature(found).parameters
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        alone.command(cls=TextCommand if command.is_text else None)(found)
+        alone.command(cls=TextCommand if is_text else None)(found)
         built = get_command(alone)
     built.name = command.name
     built.epilog = f"Example: {command.example}"
@@ -376,7 +315,9 @@ def run_command(arguments: Sequence[str]) -> int:
         code = Exit.VERIFIED
     except OSError as error:
         # what the library could not write, such as its help, still waits in stdout
-        code = _report_os_error(error) if send("", sys.stdout) else Exit.VERIFIED
+        code = Exit.CONFIG if send("", sys.stdout) else Exit.VERIFIED
+        if code:
+            say_error(describe_os_error(error), advise_on_os_error(error), code)
     except KeyboardInterrupt:
         code = say_error("interrupted", "", Exit.INTERRUPTED)
     except Exception:  # noqa: BLE001  # a bug, told as one
@@ -385,28 +326,20 @@ def run_command(arguments: Sequence[str]) -> int:
     return code
 
 
-def _report_os_error(error: OSError) -> int:
-    return say_error(describe_os_error(error), advise_on_os_error(error), Exit.CONFIG)
-
-
 def _report_misuse(error: TyperException, arguments: Sequence[str]) -> int:
-    """Report a wrong command line; for an empty one print the help."""
-    told = error.format_message()
-    told = told.replace("a valid float range", "a number").replace("a valid int range", "a whole number")
-    if told.startswith("Usage: "):
-        send(f"{told}\n", sys.stderr)
+    message = error.format_message()
+    message = message.replace("a valid float range", "a number").replace(
+        "a valid int range", "a whole number"
+    )
+    if message.startswith("Usage: "):
+        send(f"{message}\n", sys.stderr)
         return Exit.CONFIG
     context = getattr(error, "ctx", None)
-    command = (
-        context.command_path
-        if context
-        else " ".join(("agentflow", *(word for word in arguments[:1] if word in COMMANDS)))
-    )
-    return say_error(told, f"see {command} --help", Exit.CONFIG)
+    named = " ".join(("agentflow", *(word for word in arguments[:1] if word in COMMANDS)))
+    return say_error(message, f"see {context.command_path if context else named} --help", Exit.CONFIG)
 
 
 def _report_crash() -> int:
-    """Say where the report of a bug lies; show it where it cannot be written."""
     report = redact_text(traceback.format_exc())
     try:
         descriptor, name = tempfile.mkstemp(prefix="agentflow-crash-", suffix=".txt", text=True)

@@ -3,22 +3,38 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+from agentflow.api.boundary import TaskRequest, describe_sandbox, open_sandbox
+from agentflow.api.models import choose_tiers
+from agentflow.api.trust import find_root_of, list_untrusted, load_project_at, load_trust_here
+from agentflow.api.verification import run_checks
 from agentflow.cli.arguments import FOLDER, JSON
-from agentflow.cli.printing import say, say_json, show
+from agentflow.cli.printing import tell_result
 from agentflow.core.check_command import format_command
 from agentflow.core.errors import ConfigError, Exit, NoSandbox, advise_on_os_error
 from agentflow.core.record import to_builtins
+from agentflow.frontmatter import write_atomic
+from agentflow.model.tiers import DEEP, FAST, find_price, list_ids, parse_choice
 from agentflow.redact import format_count, to_one_line
+from agentflow.settings import (
+    MODEL_VARIABLES,
+    PROJECT_FILE,
+    Project,
+    Settings,
+    apply_project,
+    choose_model_name,
+    find_folders,
+    load_settings,
+    tighten,
+)
+from agentflow.trust import fingerprint_file, record_trust
 from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
-
-if TYPE_CHECKING:
-    from agentflow.api.wiring import Setup
-    from agentflow.settings import Settings
-    from agentflow.workspace.git import Git
+from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.ignored_files import write_shared_block
+from agentflow.workspace.path_guard import PathGuard
 
 
 def config(
@@ -31,27 +47,22 @@ def config(
     """Show each setting and where it came from."""
     rows = _list_settings(folder)
     parts = _explain(folder) if explain else {}
-    if json:
-        say_json({"settings": rows, **parts})
-        return
-    show(_draw_settings(rows, parts))
+    tell_result({"settings": rows, **parts}, _draw_settings(rows, parts), json=json)
 
 
 def _draw_settings(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> Iterator[Line]:
-    """Yield the settings as lines; those that differ from the default stand out."""
     for row in rows:
         usual = row["source"] == "default"
         value = column(f"{_to_words(row['value']) or '-'}  ", 30, Style.DIM if usual else Style.BOLD)
         yield label_row(
             row["key"], value, span(row["source"], Style.DIM if usual else Style.ACCENT), width=22
         )
-    for title, told in parts.items():
+    for title, texts in parts.items():
         yield from (BLANK, line(span(title, Style.BOLD)))
-        yield from (line("  ", span(one), hang=4) for one in told or ["none"])
+        yield from (line("  ", span(text), hang=4) for text in texts or ["none"])
 
 
 def _to_words(value: object) -> str:
-    """Return a value as it would be written in the file, without what is empty."""
     if isinstance(value, dict):
         known = {key: one for key, one in value.items() if one not in (None, [], {})}
         return f"{{{', '.join(f'{key}: {_to_words(one)}' for key, one in known.items())}}}" if known else ""
@@ -63,30 +74,13 @@ def _to_words(value: object) -> str:
 
 
 def _list_settings(folder: Path) -> list[dict[str, Any]]:
-    """Return each setting with its source files; those that only a repository has come last."""
-    from agentflow.api.trust import load_project_at
-    from agentflow.settings import (
-        MODEL_VARIABLES,
-        PROJECT_FILE,
-        Project,
-        Settings,
-        apply_project,
-        choose_model_name,
-        find_folders,
-        load_settings,
-        tighten,
-    )
-
-    own, project, path = (
-        load_settings(os.environ),
-        load_project_at(folder),
-        str(find_folders(os.environ).config),
-    )
+    path = str(find_folders(os.environ).config)
+    own, project = load_settings(os.environ), load_project_at(folder)
     default, mine, found = (to_builtins(each) for each in (Settings(), own, apply_project(own, project)))
     rows = {}
     for key, value in found.items():
-        said = ((path, mine[key] != default[key]), (PROJECT_FILE, value != mine[key]))
-        sources = [file for file, is_said in said if is_said]
+        sources = [path] if mine[key] != default[key] else []
+        sources += [PROJECT_FILE] if value != mine[key] else []
         rows[key] = {"key": key, "value": value, "source": ", ".join(sources) or "default"}
     for name, value in to_builtins(own.limits.fit_window(None)).items():
         source = "default" if value == default["limits"].get(name) or mine["limits"][name] is None else path
@@ -102,12 +96,8 @@ def _list_settings(folder: Path) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _list_models(settings: "Settings") -> list[str]:
+def _list_models(settings: Settings) -> list[str]:
     """Return the models of each tier with their prices."""
-    from agentflow.api.models import choose_tiers
-    from agentflow.model.tiers import DEEP, FAST, find_price, list_ids, parse_choice
-    from agentflow.settings import choose_model_name
-
     name = choose_model_name(None, settings, os.environ)
     if not parse_choice(name).is_live:
         return [f"{name}: for both tiers"]
@@ -121,12 +111,11 @@ def _list_models(settings: "Settings") -> list[str]:
     return [f"{tier}: {', then '.join(map(add_price, list_ids(tier, models)))}" for tier in (DEEP, FAST)]
 
 
-def _list_instructions(setup: "Setup") -> Iterator[str]:
+def _list_instructions(git: Git) -> Iterator[str]:
     """Yield the instruction files with their sizes, and what of them does not fit."""
     from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, load_instructions
-    from agentflow.workspace.path_guard import PathGuard
 
-    workspace, left = PathGuard(setup.git.root, git=setup.git.folders), MAX_IN_PROMPT
+    workspace, left = PathGuard(git.root, git=git.folders), MAX_IN_PROMPT
     for each in load_instructions(workspace, workspace.list_files()):
         where = describe_reach(each)
         shown = len(each.text) if where else min(len(each.text), left)
@@ -136,28 +125,26 @@ def _list_instructions(setup: "Setup") -> Iterator[str]:
 
 
 def _explain(folder: Path) -> dict[str, list[str]]:
-    """Return what `standard` means, role by role, with the hooks and rules that count here."""
-    from agentflow.api.boundary import Wish
     from agentflow.api.wiring import list_shared_capabilities, prepare
     from agentflow.cli.catalog import ignore_event
     from agentflow.compose.standard import Kit, describe_capabilities, list_standard_capabilities
 
-    setup = prepare(folder, "repair", "fix the failing tests", Wish(must_run=True))
+    request = TaskRequest(text="fix the failing tests", model="repair", must_run=True)
+    setup = prepare(folder, request)
     kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=ignore_event)
     standard = list_standard_capabilities(setup.roles.find_part("implementer"), kit)
     shared = list_shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals)
-    limits = [
-        f"{role.name}: {role.limits.turns} turns, {role.limits.tool_calls} tool calls"
-        for role in setup.roles.all
-    ]
     rules = [f"{name} {rule}" for name in ("deny", "ask", "allow") for rule in getattr(setup.rules, name)]
     return {
         "models": _list_models(setup.settings),
         "capabilities": list(describe_capabilities((*standard, *shared))),
-        "limits": limits,
+        "limits": [
+            f"{role.name}: {role.limits.turns} turns, {role.limits.tool_calls} tool calls"
+            for role in setup.roles.all
+        ],
         "hooks": [f"{hook.point} {hook.name} ({hook.origin.name.lower()})" for hook in setup.hooks],
         "rules": rules,
-        "instructions": list(_list_instructions(setup)),
+        "instructions": list(_list_instructions(setup.git)),
         "notes": list(setup.warnings),
     }
 
@@ -171,6 +158,11 @@ _STATES = {
     "link": "left as it is: it is a link",
     "off": "left as it is: AGENTFLOW_NO_GITIGNORE is set",
 }
+_PURPOSES = {
+    "agentflow doctor": "reports what the sandbox lacks",
+    "agentflow verify": "runs these checks, without a model",
+    "agentflow trust": "review what this repository wants to run",
+}
 _REPAIR = (
     "No model is configured. The built-in repair engine can only fix Python code with failing tests. "
     "Set ANTHROPIC_API_KEY to do other tasks."
@@ -183,22 +175,13 @@ def init(json: bool = JSON, folder: Path = FOLDER) -> None:
     Writes .claude/agentflow.yaml and a block in .gitignore, then shows the checks, the sandbox and the
     model that tasks will use. Running it again changes nothing.
     """
-    from agentflow.workspace.git import open_repository
-
     git = open_repository(folder)
     found = find_setup(git)  # what is wrong is said before a file is written
-    told = {"root": str(git.root), "files": _write_files(git), **found}
-    if json:
-        say_json(told)
-    else:
-        show(_draw_setup(told))
+    result = {"root": str(git.root), "files": _write_files(git), **found}
+    tell_result(result, _draw_setup(result), json=json)
 
 
-def _write_files(git: "Git") -> list[dict[str, str]]:
-    """Write what is missing. Raises ConfigError where it cannot be written; then no settings are left."""
-    from agentflow.settings import PROJECT_FILE
-    from agentflow.workspace.ignored_files import write_shared_block
-
+def _write_files(git: Git) -> list[dict[str, str]]:
     was_there = os.path.lexists(git.root / PROJECT_FILE)
     try:
         return [
@@ -218,12 +201,6 @@ def _write_files(git: "Git") -> list[dict[str, str]]:
 
 
 def _write_settings(path: Path, root: Path) -> str:
-    """Write the settings file and trust it as it was written, unless there is one; return its state."""
-    from agentflow.api.trust import load_trust_here
-    from agentflow.frontmatter import write_atomic
-    from agentflow.settings import PROJECT_FILE, find_folders
-    from agentflow.trust import fingerprint_file, record_trust
-
     if path.parent.is_symlink() or (path.parent.exists() and not path.parent.is_dir()):
         raise ConfigError(
             f"{path.parent} is not a folder", hint="move it away; agentflow keeps its files in it"
@@ -238,60 +215,42 @@ def _write_settings(path: Path, root: Path) -> str:
     return "written"
 
 
-def find_setup(git: "Git") -> dict[str, Any]:
+def find_setup(git: Git) -> dict[str, Any]:
     """Return the checks, the sandbox and the model of this repository, and the next command."""
-    from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
-    from agentflow.api.trust import list_untrusted
-    from agentflow.api.verification import run_checks
-    from agentflow.settings import choose_model_name, load_settings
-
     checks: list[dict[str, Any]] | None = None
     try:
-        sandbox = open_sandbox(git, Wish())
-        said = describe_sandbox(sandbox)
+        sandbox = open_sandbox(git)
+        level = describe_sandbox(sandbox)
         checks = [row.values for row in run_checks(sandbox, is_quick=False, dry_run=True)]
     except NoSandbox as error:
-        said = f"{error}; {error.hint}"
+        level = f"{error}; {error.hint}"
     left = [item.file for item in list_untrusted(git.root)]
     then = "doctor" if checks is None else "verify" if checks and not left else "trust"
     return {
         "checks": checks,
-        "sandbox": said.removeprefix("sandbox: "),
+        "sandbox": level.removeprefix("sandbox: "),
         "model": choose_model_name(None, load_settings(os.environ), os.environ),
         "untrusted": left,
         "next": f"agentflow {then}",
     }
 
 
-def _draw_setup(told: dict[str, Any]) -> Iterator[Line]:
-    for number, file in enumerate(told["files"]):
+def _draw_setup(setup: dict[str, Any]) -> Iterator[Line]:
+    for number, file in enumerate(setup["files"]):
         name = column(file["path"], 24, Style.BOLD)
         yield label_row("" if number else "files", name, span(_STATES[file["state"]]))
-    yield from draw_surroundings(told)
-    if told["untrusted"]:
-        yield label_row("untrusted", span(f"{', '.join(told['untrusted'])} (ignored until trusted)"))
-    yield label_row("next", span(told["next"], Style.ACCENT), span(f"  {_explain_next(told)}", Style.DIM))
+    yield from draw_surroundings(setup)
+    if setup["untrusted"]:
+        yield label_row("untrusted", span(f"{', '.join(setup['untrusted'])} (ignored until trusted)"))
+    purpose = _PURPOSES[setup["next"]]
+    if setup["next"] == "agentflow trust" and not setup["checks"]:
+        purpose = "after you have written your test command into .claude/agentflow.yaml"
+    yield label_row("next", span(setup["next"], Style.ACCENT), span(f"  {purpose}", Style.DIM))
 
 
-def draw_surroundings(told: dict[str, Any]) -> Iterator[Line]:
+def draw_surroundings(setup: dict[str, Any]) -> Iterator[Line]:
     """Yield the checks, the sandbox and the model of a repository."""
-    yield from _draw_checks(told["checks"])
-    yield label_row("sandbox", span(told["sandbox"]))
-    yield label_row("model", span(_REPAIR if told["model"] == "repair" else told["model"]))
-
-
-def _explain_next(told: dict[str, Any]) -> str:
-    """Return the purpose of the next command."""
-    if told["next"] == "agentflow doctor":
-        return "reports what the sandbox lacks"
-    if told["next"] == "agentflow verify":
-        return "runs these checks, without a model"
-    if told["checks"]:
-        return "review what this repository wants to run"
-    return "after you have written your test command into .claude/agentflow.yaml"
-
-
-def _draw_checks(checks: list[dict[str, Any]] | None) -> Iterator[Line]:
+    checks = setup["checks"]
     if not checks:
         none = "not detected without a sandbox" if checks is None else "none found"
         yield label_row("checks", span(none, Style.WARN))
@@ -299,29 +258,26 @@ def _draw_checks(checks: list[dict[str, Any]] | None) -> Iterator[Line]:
         missing = span(f"  cannot run: {check['missing']}" if check["missing"] else "", Style.WARN)
         name = column(check["check"], 7, Style.BOLD)
         yield label_row("" if number else "checks", name, span(format_command(check["command"])), missing)
+    yield label_row("sandbox", span(setup["sandbox"]))
+    yield label_row("model", span(_REPAIR if setup["model"] == "repair" else setup["model"]))
 
 
 def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     """Validate settings, roles, skills and hooks. Permission rules and hook scripts are checked too."""
-    from agentflow.api.extensions import Standing, list_extensions
-    from agentflow.api.trust import find_root_of
-    from agentflow.api.validation import ERROR, validate
+    from agentflow.api.validation import ERROR, Standing, list_extensions, validate
 
     root = find_root_of(folder) or folder.resolve()
     found, parts = validate(root), list_extensions(root)
     commands = sum(kind == "command" for kind, _ in parts)
     counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": commands}
-    if json:
-        told = [{"kind": kind, **to_builtins(part)} for kind, part in parts]
-        say_json({"problems": found.problems, "counts": counts, "extensions": told})
-    else:
-        for problem in found.problems:
-            say(problem.text)
-        for kind, part in parts:
-            stand = "" if part.standing is Standing.COUNTS and part.reason else f"{part.standing}: "
-            row = to_one_line(f"{kind} {part.name}: {stand}{part.reason}".removesuffix(": "))
-            say(f"{row}  [{part.file}]")
-        numbers = {"role file": found.agents, "skill": found.skills, "hook": found.hooks}
-        looked_at = ", ".join(format_count(number, noun) for noun, number in numbers.items())
-        say(f"{looked_at}, {format_count(len(found.problems), 'problem')}")
+    rows = [problem.text for problem in found.problems]
+    for kind, part in parts:
+        stand = "" if part.standing is Standing.COUNTS and part.reason else f"{part.standing}: "
+        row = to_one_line(f"{kind} {part.name}: {stand}{part.reason}".removesuffix(": "))
+        rows.append(f"{row}  [{part.file}]")
+    numbers = {"role file": found.agents, "skill": found.skills, "hook": found.hooks}
+    looked_at = ", ".join(format_count(number, noun) for noun, number in numbers.items())
+    rows.append(f"{looked_at}, {format_count(len(found.problems), 'problem')}")
+    extensions = [{"kind": kind, **to_builtins(part)} for kind, part in parts]
+    tell_result({"problems": found.problems, "counts": counts, "extensions": extensions}, rows, json=json)
     return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED

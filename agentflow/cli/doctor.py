@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import typer
 
-from agentflow.api.boundary import Wish, make_sandbox
+from agentflow.api.boundary import TaskRequest, make_sandbox
 from agentflow.checks.detect import detect
 from agentflow.cli.arguments import JSON
-from agentflow.cli.printing import say_json, show
+from agentflow.cli.printing import tell_result
 from agentflow.core.check_command import format_command
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.record import Record
@@ -46,6 +46,9 @@ _KNOWN_GAPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """What a partial sandbox does not isolate, and for which callers."""
 _NAME = 29
 _MARK = 9
+_MARKS = MappingProxyType(
+    {None: ("allowed", Style.DIM), True: ("blocked", Style.PLAIN), False: ("OPEN", Style.BAD)}
+)
 _HEADS = ("reader", "writer", "checks")
 """The column titles of the callers in WHO."""
 
@@ -74,17 +77,13 @@ class Diagnosis(Record):
 def doctor(json: bool = JSON, folder: Path = _FOLDER) -> int:
     """Test the sandbox and report what is installed and configured. The sandbox is tested by attacking it."""
     found = _examine_machine(folder)
-    if json:
-        say_json(found)
-    else:
-        show(_list_findings(found))
+    tell_result(found, _list_findings(found), json=json)
     return choose_doctor_exit(found)
 
 
 def _examine_machine(folder: Path) -> Diagnosis:
-    """Find out everything. Raises ConfigError for wrong settings."""
     settings = load_settings(os.environ)
-    sandbox = make_sandbox(folder.resolve(), settings, Wish(must_run=True))
+    sandbox = make_sandbox(folder.resolve(), settings, TaskRequest(must_run=True))
     ability = sandbox.ability
     places = sandbox.find_hidden_places()
     path = find_folders(os.environ).config
@@ -123,9 +122,7 @@ def choose_doctor_exit(found: Diagnosis) -> Exit:
 
 
 def _list_findings(found: Diagnosis) -> Iterator[Line]:
-    """Yield the findings as lines."""
-    yield from _draw_sandbox(found)
-    yield BLANK
+    yield from (*_draw_sandbox(found), *_draw_attacks(found), BLANK)
     for name, version in found.programs.items():
         text = span(version) if version else span(f"not found{_PROGRAMS[name]}", Style.WARN)
         yield label_row(name, text)
@@ -154,6 +151,9 @@ def _draw_sandbox(found: Diagnosis) -> Iterator[Line]:
     yield label_row("hidden", span(" ".join(found.hidden)))
     if found.shown:
         yield label_row("except", span(" ".join(found.shown), Style.DIM))
+
+
+def _draw_attacks(found: Diagnosis) -> Iterator[Line]:
     if found.attacks:
         open_ways = sum(not held for attack in found.attacks for held in attack.held.values())
         result = span(f"{open_ways} not blocked", Style.BAD) if open_ways else span("all blocked", Style.GOOD)
@@ -162,21 +162,14 @@ def _draw_sandbox(found: Diagnosis) -> Iterator[Line]:
         heads = (column(head, _MARK, Style.DIM) for head in _HEADS)
         yield line(column("  attack", _NAME, Style.DIM), *heads)
     for attack in found.attacks:
-        marks = (_choose_mark(attack.held.get(who)) for who in WHO)
+        marks = (_MARKS[attack.held.get(who)] for who in WHO)
         head = pass_mark(all(attack.held.values()))
         yield line(
             head, column(attack.name, _NAME - 2), *(column(text, _MARK, style) for text, style in marks)
         )
 
 
-def _choose_mark(held: bool | None) -> tuple[str, Style]:
-    if held is None:
-        return "allowed", Style.DIM
-    return ("blocked", Style.PLAIN) if held else ("OPEN", Style.BAD)
-
-
 def _read_version(name: str) -> str:
-    """Return the version that a program tells, or empty."""
     program = shutil.which(name)
     if program is None:
         return ""
@@ -188,7 +181,6 @@ def _read_version(name: str) -> str:
 
 
 def _find_endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
-    """Return where requests would go, and which kinds of credentials there are for it."""
     found = choose_endpoint(os.environ, settings)
     place = urlsplit(found.address)
     port = f":{place.port}" if place.port else ""
@@ -198,7 +190,6 @@ def _find_endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_reachable(address: str) -> bool:
-    """Return whether somebody listens at an address; nothing is sent."""
     place = urlsplit(address)
     port = place.port or (443 if place.scheme == "https" else 80)
     try:

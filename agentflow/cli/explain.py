@@ -1,30 +1,30 @@
 """`route`, `permissions` and `hooks`: how a task, a command or a hook event is decided, without a task."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from agentflow.cli.arguments import FOLDER, JSON, make_group, read_words
-from agentflow.cli.printing import say, say_json, show
+from agentflow.cli.printing import say, tell_result
 from agentflow.core.errors import UsageError
 from agentflow.core.hook import NEVER_FIRED, POINTS, Decision, Hook, Script
 from agentflow.core.points import HookEvent, Point
 from agentflow.core.record import to_builtins
+from agentflow.core.routing import ROLE_OF, Access, Classification
 from agentflow.core.task import Phase
 from agentflow.view.text import Line, Style, column, label_row, line, span
 from agentflow.view.words import list_reasons
+from agentflow.workspace.git import open_repository
 
 if TYPE_CHECKING:
     from agentflow.api.hooks import KnownHook
-    from agentflow.core.routing import Classification
     from agentflow.hooks.command import ScriptRun
     from agentflow.permissions.role_rules import Explanation
-    from agentflow.sandbox.run import Sandbox
-
 
 _MEANS = {
     "proceed": "clear enough to start",
@@ -51,62 +51,55 @@ def route(
     settings = apply_project(load_settings(os.environ), load_project_at(folder))
     table = load_table(settings.routing)
     found = classify(read_words(words or [], "agentflow route fix the off-by-one in pager.py"), table)
-    if json:
-        say_json(describe_classification(found))
-        return
-    full = keep_all_roles(found, table)
-    is_full = choose_model_name(None, settings, os.environ) == REPAIR and full != found
     rows = _list_rows(found)
-    if is_full:
-        rows.append(("here", _describe_way(_name_roles(full.steps)) + _WHOLE))
-    show(label_row(label, span(text)) for label, text in rows)
-
-
-def describe_classification(found: "Classification") -> dict[str, Any]:
-    """Return a classification for programs."""
-    return {
+    full = keep_all_roles(found, table)
+    if choose_model_name(None, settings, os.environ) == REPAIR and full != found:
+        rows.append(("here", _describe_way(full.steps) + _WHOLE))
+    result = {
         "class": found.complexity,
         "route": found.route,
         "score": found.score,
         "action": found.action,
         "reasons": list(found.reasons),
-        "steps": _name_roles(found.steps),
-        "steps_if_failing": _name_roles(found.steps_if_failing),
+        "steps": [ROLE_OF[phase] for phase in found.steps],
+        "steps_if_failing": [ROLE_OF[phase] for phase in found.steps_if_failing],
         "requires": list(found.requires),
         "report": found.report,
     }
+    tell_result(result, (label_row(label, span(text)) for label, text in rows), json=json)
 
 
-def _name_roles(steps: Iterable[Phase]) -> list[str]:
-    from agentflow.core.routing import ROLE_OF
-
-    return [ROLE_OF[phase] for phase in steps]
-
-
-def _list_rows(found: "Classification") -> list[tuple[str, str]]:
-    requires = f"{', '.join(found.requires)}, as far as the repository has them"
-    shorter = _describe_way(_name_roles(found.steps_if_failing))
-    hints = "; ".join(found.hints)
-    return [
+def _list_rows(found: Classification) -> list[tuple[str, str]]:
+    reasons = list_reasons(found.decided, found.ambiguities)
+    rows = [
         ("class", f"{found.complexity}, route {found.route.replace('_', ' ')}"),
-        ("steps", _describe_way(_name_roles(found.steps))),
-        *([("", f"{shorter}, if one of its checks already fails")] if shorter else []),
-        *([("requires", requires)] if found.requires else []),
-        ("ambiguity", f"{found.score}: {_MEANS[found.action]}"),
-        *(
-            ("" if number else "why", reason)
-            for number, reason in enumerate(list_reasons(found.decided, found.ambiguities))
-        ),
-        *([("words", hints)] if hints else []),
+        ("steps", _describe_way(found.steps)),
     ]
+    if found.steps_if_failing:
+        rows.append(("", f"{_describe_way(found.steps_if_failing)}, if one of its checks already fails"))
+    if found.requires:
+        rows.append(("requires", f"{', '.join(found.requires)}, as far as the repository has them"))
+    rows.append(("ambiguity", f"{found.score}: {_MEANS[found.action]}"))
+    rows += [("" if number else "why", reason) for number, reason in enumerate(reasons)]
+    if found.hints:
+        rows.append(("words", "; ".join(found.hints)))
+    return rows
 
 
-def _describe_way(roles: list[str]) -> str:
+def _describe_way(steps: tuple[Phase, ...]) -> str:
     """Return the roles in words, with the checks after the implementer."""
-    way = ", ".join(roles).replace("implementer", "implementer, checks")
+    way = ", ".join(ROLE_OF[phase] for phase in steps).replace("implementer", "implementer, checks")
     return way.replace("reviewer, verifier", "reviewer and verifier")
 
 
+_REACH = {
+    access: f"sandbox: its commands {does}; without home and network, unless your settings open them"
+    for access, does in (
+        (Access.READ, "read the repository only"),
+        (Access.WRITE, "write the repository, but for protected files such as .git and .claude"),
+        (Access.THROW_AWAY, "work on a copy that is thrown away"),
+    )
+}
 permissions = make_group()
 
 
@@ -118,47 +111,29 @@ def explain_command(
     folder: Path = FOLDER,
 ) -> None:
     """Explain which rule decides each part of a command. Nothing is run."""
-    from agentflow.api.boundary import Wish, open_sandbox
+    from agentflow.api.boundary import TaskRequest, describe_sandbox, open_sandbox
     from agentflow.api.content import load_content, load_hooks_here, load_rules_here
     from agentflow.permissions.role_rules import explain_call, find_scope
     from agentflow.permissions.user_rules import RuleCall
+    from agentflow.sandbox.profile import ACCESS, Level
     from agentflow.tools.registry import make_standard_toolbox
     from agentflow.tools.shell import BASH
-    from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
     root = git.root
     found = load_content(root, make_standard_toolbox()).find_role(role)
-    runner = open_sandbox(git, Wish(must_run=True)).of(found.part)
+    runner = open_sandbox(git, TaskRequest(must_run=True)).of(found.part)
     call = RuleCall(tool=BASH, given={"command": command}, root=root)
     answer = explain_call(found, load_rules_here(root), call, find_scope(found, BASH, runner))
-    hooks = [hook.name for hook in load_hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
-    besides = (_describe_reach(role, runner), *(f"hook: {name} may still refuse it" for name in hooks))
-    if json:
-        say_json({**to_builtins(answer), "besides": besides})
-        return
-    show(_draw_explanation(answer, besides))
-
-
-def _describe_reach(role: str, runner: "Sandbox") -> str:
-    """Return what the sandbox lets a role's commands do, independently of the rules."""
-    from agentflow.api.boundary import describe_sandbox
-    from agentflow.core.routing import Access
-    from agentflow.sandbox.profile import ACCESS, Level
-
+    reach = _REACH[ACCESS.get(role, Access.READ)]
     if runner.level is Level.NONE:
-        return describe_sandbox(runner)
-    reach = {
-        Access.READ: "read the repository only",
-        Access.WRITE: "write the repository, but for protected files such as .git and .claude",
-        Access.THROW_AWAY: "work on a copy that is thrown away",
-    }
-    does = reach[ACCESS.get(role, Access.READ)]
-    return f"sandbox: its commands {does}; without home and network, unless your settings open them"
+        reach = describe_sandbox(runner)
+    hooks = [hook.name for hook in load_hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
+    besides = (reach, *(f"hook: {name} may still refuse it" for name in hooks))
+    tell_result({**to_builtins(answer), "besides": besides}, _draw_explanation(answer, besides), json=json)
 
 
 def _draw_explanation(answer: "Explanation", besides: tuple[str, ...]) -> Iterator[Line]:
-    """Yield the decision with its reason, each part of it, and what holds besides; a reason is said once."""
     styles = {"allow": Style.GOOD, "ask": Style.WARN, "deny": Style.BAD}
     yield line(span(f"as the {answer.role}", Style.DIM))
     yield line(span(answer.decision, styles[answer.decision]), span(f": {answer.reason}"), hang=2)
@@ -181,22 +156,16 @@ def list_hooks(json: bool = JSON) -> None:
     from agentflow.api.hooks import list_known_hooks
 
     known, notes = list_known_hooks(_find_root())
-    if json:
-        say_json([_to_row(each) for each in known])
-        return
-    for each in known:
-        hook = each.hook
-        matcher = f" {hook.matcher}" if hook.matcher else ""
-        style = Style.GOOD if each.runs else Style.WARN
-        show(
-            [
-                line(span(f"{hook.point}{matcher}  ", Style.BOLD), span(each.state, style)),
-                line(f"  {each.name}", hang=4),
-                line(span(f"  {hook.source}", Style.DIM), hang=4),
-            ]
-        )
-    for note in notes:
-        say(f"note: {note}")
+    lines: list[Line | str] = [one for each in known for one in _draw_hook(each)]
+    tell_result([_to_row(each) for each in known], [*lines, *(f"note: {note}" for note in notes)], json=json)
+
+
+def _draw_hook(known: "KnownHook") -> Iterator[Line]:
+    matcher = f" {known.hook.matcher}" if known.hook.matcher else ""
+    style = Style.GOOD if known.runs else Style.WARN
+    yield line(span(f"{known.hook.point}{matcher}  ", Style.BOLD), span(known.state, style))
+    yield line(f"  {known.name}", hang=4)
+    yield line(span(f"  {known.hook.source}", Style.DIM), hang=4)
 
 
 @hooks.command(name="new", epilog="Example: agentflow hooks new PreToolUse --name no-migrations")
@@ -229,8 +198,6 @@ def try_hook(
 
     Its exit code, output, time and environment are shown as well.
     """
-    from tempfile import TemporaryDirectory
-
     from agentflow.api.hooks import list_known_hooks, make_event, open_hook_sandbox
 
     root, point = _find_root(), _find_point(event)
@@ -246,16 +213,11 @@ def try_hook(
         if any(isinstance(each.hook.body, Script) and each.hook.body.sandbox for each in wanted):
             made = made.replace(scene=made.scene.replace(runner=open_hook_sandbox(root)))
         rows = [_try(each, made) for each in wanted]
-    if json:
-        say_json(rows)
-    else:
-        for row in rows:
-            _tell(row)
+    tell_result(rows, (one for row in rows for one in _draw_trial(row)), json=json)
     return int(any(row["broken"] for row in rows))
 
 
 def _find_point(event: str) -> Point:
-    """Return the point of an event's name. Raises UsageError for one at which no script runs."""
     points = [point for point in Point if POINTS[point].takes_scripts]
     if event in points:
         return Point(event)
@@ -267,7 +229,6 @@ def _find_point(event: str) -> Point:
 
 
 def _try(known: "KnownHook", event: HookEvent) -> dict[str, Any]:
-    """Run one hook and return its result as plain values."""
     from agentflow.hooks.chain import is_for
     from agentflow.hooks.command import encode_event, fire_script
 
@@ -287,52 +248,44 @@ def _describe(hook: Hook, fired: "ScriptRun") -> dict[str, Any]:
     from agentflow.hooks.chain import judge_answer
 
     decision, reason = judge_answer(hook, fired.answer)
-    result, said = fired.answer.result, fired.said
-    told = {
+    result, ended = fired.answer.result, fired.said
+    effects = {
         "context": result.context,
         "updated_input": result.updated_input,
         "updated_output": result.updated_output,
         "ends_task": result.halt,
         "notice": result.notice,
     }
+    is_call = "decision" in POINTS[hook.point].answers
+    name = "go on" if decision is Decision.NONE else decision.name.lower() if is_call else "block"
     return {
-        "decision": _name_decision(hook.point, decision),
+        "decision": name,
         "reason": reason,
         "trouble": fired.answer.trouble,
         "notices": list(fired.answer.notices),
         "broken": fired.answer.broken,
-        **{key: value for key, value in told.items() if value is not None},
-        "exit_code": said.exit_code if said else None,
-        "timed_out": said.timed_out if said else False,
-        "stdout": said.stdout.decode("utf-8", "replace") if said else "",
-        "stderr": said.stderr.decode("utf-8", "replace") if said else "",
+        **{key: value for key, value in effects.items() if value is not None},
+        "exit_code": ended.exit_code if ended else None,
+        "timed_out": ended.timed_out if ended else False,
+        "stdout": ended.stdout.decode("utf-8", "replace") if ended else "",
+        "stderr": ended.stderr.decode("utf-8", "replace") if ended else "",
         "seconds": fired.seconds,
         "environment": dict(fired.environment),
     }
 
 
-def _name_decision(point: Point, decision: Decision) -> str:
-    if decision is Decision.NONE:
-        return "go on"
-    is_call = "decision" in POINTS[point].answers
-    return decision.name.lower() if is_call else "block"
-
-
-def _tell(row: dict[str, Any]) -> None:
+def _draw_trial(row: dict[str, Any]) -> Iterator[Line]:
     bad = row["decision"] in ("deny", "block") or row["broken"]
-    show([line(span(f"{row['event']}  ", Style.BOLD), span(row["name"]))])
-    show([label_row("  decision", span(row["decision"], Style.BAD if bad else Style.GOOD), width=15)])
+    yield line(span(f"{row['event']}  ", Style.BOLD), span(row["name"]))
+    yield label_row("  decision", span(row["decision"], Style.BAD if bad else Style.GOOD), width=15)
     shown = ("reason", "trouble", "context", "updated_input", "updated_output", "ends_task", "notice")
     rest = ("exit_code", "seconds", "stdout", "stderr", "input", "environment")
-    show(
-        label_row(f"  {key.replace('_', ' ')}", span(text), width=15)
-        for key in (*shown, "notices", *rest)
-        for text in _to_lines(row.get(key))
-    )
+    for key in (*shown, "notices", *rest):
+        for text in _to_lines(row.get(key)):
+            yield label_row(f"  {key.replace('_', ' ')}", span(text), width=15)
 
 
 def _to_lines(value: object) -> Iterator[str]:
-    """Yield a value as lines, nothing for one that says nothing."""
     if isinstance(value, dict):
         yield from (f"{key}={text}" for key, text in value.items())
     elif isinstance(value, list):
@@ -361,6 +314,4 @@ def _to_row(known: "KnownHook") -> dict[str, Any]:
 
 
 def _find_root() -> Path:
-    from agentflow.workspace.git import open_repository
-
     return open_repository(Path.cwd()).root

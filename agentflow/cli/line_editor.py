@@ -1,6 +1,7 @@
-"""The input line of a session, also below the live region while a task works."""
+"""The input line of a session, also while a task works, and what a person does to it by typing."""
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -14,15 +15,25 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.styles import Style
+from prompt_toolkit.styles import Style as PromptStyle
 
+from agentflow.api.decisions import send_message
+from agentflow.api.session import PauseSwitch
+from agentflow.cli.printing import show
+from agentflow.cli.prompts import StandingApprovals, settle
+from agentflow.core.errors import AgentflowError
+from agentflow.core.events import PersonSaid, StoredEvent
 from agentflow.redact import make_visible, redact_text, to_one_line
 from agentflow.settings import find_folders
+from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
 from agentflow.view.region import TICK, Painter
-from agentflow.view.text import find_width, send
+from agentflow.view.text import Medium, Span, Style, find_width, line, send, span
 from agentflow.workspace.git import Git
 
+_LOOK_SECONDS = 0.2
+_PAUSING = "pausing after the running call; Ctrl-C again stops now"
+_STOPS = frozenset({"s", "stop", "/stop", "/quit"})
 _MOST = 50
 _HISTORY = "history"
 _PROMPT = "> "
@@ -53,7 +64,6 @@ class _Completions(Completer):
                 yield Completion(path, -len(word), display=make_visible(path))
 
     def _find_files(self, part: str) -> Iterator[str]:
-        """Yield the files whose path has a part, those that begin with it first."""
         listed = self._git.call("ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")
         found = [path for path in map(os.fsdecode, listed) if path and part.casefold() in path.casefold()]
         yield from sorted(found, key=lambda path: (not Path(path).name.startswith(part), path))[:_MOST]
@@ -75,7 +85,7 @@ class LineEditor:
         self._history = _open_history()
         self._is_colourless = plain or bool(os.environ.get("NO_COLOR"))
         bindings = KeyBindings()
-        bindings.add("escape", "enter")(_break_line)
+        bindings.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
         self._lines = self._open(bindings)
 
     def _open(self, bindings: KeyBindings, *, erase: bool = False) -> PromptSession[str]:
@@ -85,7 +95,7 @@ class LineEditor:
             complete_while_typing=not self.plain,
             key_bindings=bindings,
             color_depth=ColorDepth.DEPTH_1_BIT if self._is_colourless else None,
-            style=Style.from_dict({"bottom-toolbar": "noreverse ansibrightblack"}),
+            style=PromptStyle.from_dict({"bottom-toolbar": "noreverse ansibrightblack"}),
             erase_when_done=erase,
         )
 
@@ -114,14 +124,9 @@ class LineEditor:
 
 
 def _leave_room(session: PromptSession[str]) -> int:
-    """Keep rows free for menus where the terminal is high enough, and return how many rows it has."""
     rows = os.get_terminal_size().lines
     session.reserve_space_for_menu = _MENU_ROWS if rows > 2 * _MENU_ROWS else 0
     return rows
-
-
-def _break_line(event: KeyPressEvent) -> None:
-    event.current_buffer.insert_text("\n")
 
 
 def _open_history() -> History:
@@ -134,7 +139,7 @@ def _open_history() -> History:
     return _SafeHistory(place)
 
 
-def interrupt() -> None:
+def _interrupt() -> None:
     """Do what Ctrl-C does where the terminal does not pass it on itself."""
     os.kill(os.getpid(), signal.SIGINT)
 
@@ -181,14 +186,14 @@ class WorkPrompt:
         @bindings.add("escape")
         @bindings.add("c-c")
         def _(_: KeyPressEvent) -> None:
-            interrupt()
+            _interrupt()
 
         @bindings.add("c-d")
         def _(event: KeyPressEvent) -> None:
             if event.current_buffer.text:
                 event.current_buffer.delete()
             else:
-                interrupt()
+                _interrupt()
 
         return bindings
 
@@ -269,7 +274,6 @@ class WorkPrompt:
         return tuple(rows)
 
     def _draw(self) -> ANSI:
-        """Return the region and the prompt as the terminal shows them."""
         height, rows = _leave_room(self._prompt), self._rows
         rows = ("", *rows) if rows and height > 2 * _MENU_ROWS else rows[: max(0, height - _OWN_ROWS)]
         return ANSI("\n".join((*rows, self.prompt)))
@@ -283,3 +287,139 @@ class WorkPrompt:
             text, self._above = "".join(self._above), []
         if text:
             send(text, sys.stderr)
+
+
+class Steering:
+    """Follows the tasks of one session and keeps typed lines for later."""
+
+    def __init__(self, git: Git, editor: LineEditor) -> None:
+        self._git = git
+        self._editor = editor
+        self._store: TaskStore | None = None
+        self._screen: WorkPrompt | _LineReader | None = None
+        self._queued: list[str] = []
+        """The messages that no role has read yet."""
+        self._later: list[str] = []
+        """Commands that run when the task has ended."""
+        self.approvals = StandingApprovals(None if editor.plain else editor.edit)
+        self.pauses = PauseSwitch(self._tell_pause)
+
+    def open_screen(self, store: TaskStore, medium: Medium) -> "WorkPrompt | _LineReader":
+        """Show a task at work, and listen to the person."""
+        self._store, self._queued = store, []
+        store.observers.append(self._note)
+        if medium.live and not self._editor.plain:
+            self._screen = self._editor.open_work(Painter(medium, store.folder / "outputs"), self._take)
+        else:
+            self._screen = _LineReader(self._take)
+        self._screen.open()
+        return self._screen
+
+    def ask(self, store: TaskStore) -> bool:
+        """Ask what a task waits for, or how it goes on after a pause; False leaves it as it is."""
+        screen = self._screen
+        assert screen is not None
+        screen.close()
+        goes_on = settle(store, self.approvals) if store.task.pending else self._ask_how_to_go_on(screen)
+        if goes_on:
+            screen.open(screen.typed)
+        return goes_on
+
+    def take_left(self) -> tuple[list[str], str]:
+        """Return the commands still to run, and the text for the input line."""
+        later, self._later = self._later, []
+        typed = self._screen.typed if self._screen is not None else ""
+        left = "\n".join((*self._queued, *([typed] if typed.strip() else [])))
+        self._queued, self._screen = [], None
+        return later, left
+
+    def _ask_how_to_go_on(self, screen: "WorkPrompt | _LineReader") -> bool:
+        _say(
+            span("‖ ", Style.WARN),
+            span("Paused. ", Style.BOLD),
+            "Type a correction; Enter continues, s stops.",
+        )
+        try:
+            said = self._editor.read("paused> ", default=screen.typed).strip()
+        except (EOFError, KeyboardInterrupt):
+            said = "s"
+        screen.typed = ""
+        if said.lower() in _STOPS:
+            _say("  Stopped. /resume continues from here, /undo takes the changes back.")
+            return False
+        if said:
+            self._take(said)
+        return True
+
+    def _take(self, text: str) -> None:
+        assert self._store is not None
+        if text.startswith("/"):
+            self._later.append(text)
+        else:
+            try:
+                send_message(self._git, self._store.folder, text)
+            except AgentflowError:
+                pass  # it has just ended; the line stays for the next message
+            self._queued.append(text)
+        self._show_queue(text)
+
+    def _show_queue(self, new: str = "") -> None:
+        if isinstance(self._screen, WorkPrompt):
+            self._screen.queued = (*self._queued, *self._later)
+        elif new:
+            _say(span("  » ", Style.ACCENT), f"queued: {to_one_line(new)}")
+
+    def _note(self, stamped: StoredEvent) -> None:
+        if isinstance(stamped.event, PersonSaid) and self._queued:
+            self._queued.pop(0)
+            self._show_queue()
+
+    def _tell_pause(self) -> None:
+        if isinstance(self._screen, WorkPrompt):
+            self._screen.note = _PAUSING
+        else:
+            _say(span("‖ ", Style.WARN), _PAUSING)
+
+
+def _say(*parts: Span | str) -> None:
+    show([line(*parts)], sys.stderr)
+
+
+class _LineReader:
+    """Reads lines without redrawing anything; the terminal itself echoes them."""
+
+    typed = ""
+
+    def __init__(self, take: Callable[[str], None]) -> None:
+        self._take = take
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def open(self, _: str = "") -> None:
+        """Listen until it is closed."""
+        self._closed.clear()
+        self._thread = threading.Thread(target=self._listen, name="agentflow-input", daemon=True)
+        self._thread.start()
+
+    def show(self, _: Board, text: str) -> None:
+        """Write finished lines."""
+        if text:
+            send(text, sys.stderr)
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _listen(self) -> None:
+        while not self._closed.is_set():
+            ready, _, _ = select.select([0], [], [], _LOOK_SECONDS)
+            if not ready:
+                continue
+            said = os.read(0, 1 << 16)
+            if not said:
+                return
+            for row in said.decode("utf-8", "replace").splitlines():
+                if row.strip():
+                    self._take(row.strip())

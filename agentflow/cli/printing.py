@@ -23,6 +23,15 @@ def say(text: str = "") -> None:
     send(f"{make_visible(text)}\n", sys.stdout)
 
 
+def tell_result(value: object, rows: Iterable[Line | str], *, json: bool) -> None:
+    """Write a value as JSON for a program, or the rows that tell it to a person; a text is not wrapped."""
+    if json:
+        say_json(value)
+        return
+    for row in rows:
+        say(row) if isinstance(row, str) else show([row])
+
+
 def require_folders(*targets: Path | None) -> None:
     """Raise ConfigError for a file that could not be written at the end, as its folder is missing."""
     for target in targets:

@@ -139,7 +139,6 @@ class _Approval:
             show(rows, sys.stderr)
 
     def _edit(self) -> None:
-        """Let the person change the input, and show the new call."""
         key = _EDITED.get(self._item.tool or "", "")
         value = self._item.input.get(key)
         before = value if isinstance(value, str) else encode(self._item.input).decode()
@@ -160,7 +159,6 @@ class _Approval:
 
 
 def _show_pages(rows: tuple[Line, ...]) -> None:
-    """Write rows a screen at a time; q ends it."""
     height = max(5, shutil.get_terminal_size().lines - 2)
     for start in range(0, len(rows), height):
         show(rows[start : start + height], sys.stderr)
@@ -170,7 +168,6 @@ def _show_pages(rows: tuple[Line, ...]) -> None:
 
 
 def _ask(item: Pending, root: Path) -> Answer | None:
-    """Ask all questions until the answers are valid; None leaves them waiting."""
     show(_draw_item(item, root), sys.stderr)
     words = "an option" if item.is_closed else "an option or your own words"
     while True:
@@ -188,7 +185,6 @@ def _ask(item: Pending, root: Path) -> Answer | None:
 
 
 def _read_line(prompt: str) -> str:
-    """Return a line that the person types. Raises EOFError at the end of the terminal."""
     send(prompt, sys.stderr)
     try:
         typed = sys.stdin.readline()
@@ -200,7 +196,6 @@ def _read_line(prompt: str) -> str:
 
 
 def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[Line]:
-    """Yield a pending item as lines, at most `most` for each text; None shows all of it."""
     if item.kind is PendingKind.SURFACE:
         yield from (*draw_changed_checks(item), *draw_check_diff(item, most))
         return
@@ -223,7 +218,6 @@ def _draw_command(text: str) -> Iterator[Line]:
 
 
 def _cut_rows(rows: Iterable[Line], most: int | None) -> Iterator[Line]:
-    """Yield at most so many rows, and how many more there are."""
     known = list(rows)
     yield from known[:most]
     if most is not None and len(known) > most:

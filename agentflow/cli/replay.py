@@ -12,12 +12,12 @@ from typing import Any
 import anyio
 import typer
 
-from agentflow.api.boundary import Wish
+from agentflow.api.boundary import TaskRequest
 from agentflow.api.decisions import explain_foreign
 from agentflow.api.wiring import Setup, assemble, make_task, prepare
 from agentflow.api.worktree import open_home
 from agentflow.cli.arguments import FOLDER, JSON
-from agentflow.cli.printing import say, say_json
+from agentflow.cli.printing import tell_result
 from agentflow.cli.tasks import find_task_folder
 from agentflow.core.errors import Exit, StateError
 from agentflow.core.events import PersonSaid, StateChanged, StoredEvent, TaskEnded, TaskStarted
@@ -73,13 +73,14 @@ def replay(
     It runs in a copy, without a model or a network. Exit code 0 means the same requests led to the same
     verdict; 1 means they did not, and the first difference is shown.
     """
-    found = _replay_task(folder, task_id)
-    if json:
-        say_json(found)
-    elif found.difference:
-        say(f"differs: {found.difference}")
+    git = open_home(folder, task_id)
+    if task_id is None or not Path(task_id).is_file():
+        found = _replay(git, find_task_folder(git.root, task_id))
     else:
-        say(f"the same: {found.events} events, {found.status} (exit {found.exit_code})")
+        with open_task(git.root, task_id) as path:
+            found = _replay(git, path)
+    same = f"the same: {found.events} events, {found.status} (exit {found.exit_code})"
+    tell_result(found, (f"differs: {found.difference}" if found.difference else same,), json=json)
     return Exit.NOT_VERIFIED if found.difference else Exit.VERIFIED
 
 
@@ -94,19 +95,11 @@ class ReplayResult(Record):
     """The first difference from the recorded task, or empty."""
 
 
-def _replay_task(folder: Path, task_id: str | None) -> ReplayResult:
-    """Run a saved task again in a copy of the tree it began on. Raises StateError where that cannot be."""
-    git = open_home(folder, task_id)
-    if task_id is None or not Path(task_id).is_file():
-        return _replay(git, find_task_folder(git.root, task_id))
-    with open_task(git.root, task_id) as path:
-        return _replay(git, path)
-
-
 def _replay(git: Git, path: Path) -> ReplayResult:
     happened = tuple(load_events(path))
     task = fold_state(path, happened)
-    if task.base_tree is None or not _ran_through(happened):
+    ends = _list_ends(happened)
+    if task.base_tree is None or not ends or ends[-1] in (None, Status.SUSPENDED, *_CUT):
         raise StateError(
             "only a task that ran to its end can be replayed", hint="agentflow log shows where it stopped"
         )
@@ -116,23 +109,31 @@ def _replay(git: Git, path: Path) -> ReplayResult:
             hint="replay it in a clone that has the commit",
         )
     with _copy_repository(git, path, task.start_tree or task.base_tree) as root:
-        wish = Wish(no_sandbox=task.sandbox == "none" and not explain_foreign(git, path))
-        setup = prepare(root, f"replay:{path.name}", task.task, wish)
+        request = TaskRequest(
+            text=task.task,
+            model=f"replay:{path.name}",
+            no_sandbox=task.sandbox == "none" and not explain_foreign(git, path),
+        )
+        setup = prepare(root, request)
         setup = setup.replace(sandbox=share_environments(setup.sandbox, git.root))
         store = TaskStore.create(root, _begin_again(setup, happened, task))
         ended = _run(setup, store, task, _recall_messages(path))
-        told = _find_difference(happened, tuple(load_events(store.folder)), (str(git.root), str(root)))
+        now = tuple(load_events(store.folder))
+        difference = _find_difference(happened, now, (str(git.root), str(root)))
     assert ended.ending is not None
     same = (ended.status, ended.ending.exit_code) == (task.status, task.ending and task.ending.exit_code)
-    told = told or ("" if same else f"it ended {ended.status} in place of {task.status}")
-    if told and _was_cut(happened):
-        told += "; this task was stopped and resumed, and what was cut off then runs to its end in a replay"
+    if not difference and not same:
+        difference = f"it ended {ended.status} in place of {task.status}"
+    if difference and any(end is None or end in _CUT for end in ends[:-1]):
+        difference += (
+            "; this task was stopped and resumed, and what was cut off then runs to its end in a replay"
+        )
     return ReplayResult(
         task_id=task.task_id,
         status=ended.status,
         exit_code=ended.ending.exit_code,
         events=len(happened),
-        difference=told,
+        difference=difference,
     )
 
 
@@ -146,17 +147,7 @@ def _list_ends(happened: tuple[StoredEvent, ...]) -> list[Status | None]:
     ]
 
 
-def _ran_through(happened: tuple[StoredEvent, ...]) -> bool:
-    ends = _list_ends(happened)
-    return bool(ends) and ends[-1] not in (None, Status.SUSPENDED, *_CUT)
-
-
-def _was_cut(happened: tuple[StoredEvent, ...]) -> bool:
-    return any(end is None or end in _CUT for end in _list_ends(happened)[:-1])
-
-
 def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: TaskState) -> TaskState:
-    """Return the state that the task began with, under a new id."""
     first = next(one.event.changed for one in happened if isinstance(one.event, StateChanged))
     fresh = make_task(setup, first["task"], first["max_iterations"])
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
@@ -169,7 +160,6 @@ def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: Task
 def _run(
     setup: Setup, store: TaskStore, recorded: TaskState, recall: Callable[[int, int], tuple[str, ...]]
 ) -> TaskState:
-    """Run to the end with the recorded decisions and messages of the person."""
     crew = assemble(setup, store, Consent.SUSPEND).replace(recall_messages=recall)
     crew = crew.replace(grace=0 if isinstance(recorded.beside, ChecksBeside) else None)
     task = anyio.run(run_phases, crew, store.task)
@@ -184,7 +174,6 @@ def _run(
 
 
 def _recall_messages(folder: Path) -> Callable[[int, int], tuple[str, ...]]:
-    """Return a function from a run and a turn to the messages that a person sent at that point."""
     happened = (one.event for one in load_events(folder))
     places = [(event.run, event.turn) for event in happened if isinstance(event, PersonSaid)]
     messages = tuple(zip(places, read_messages(folder), strict=False))
@@ -193,7 +182,6 @@ def _recall_messages(folder: Path) -> Callable[[int, int], tuple[str, ...]]:
 
 @contextmanager
 def _copy_repository(git: Git, path: Path, tree: str) -> Iterator[Path]:
-    """Yield a repository of its own with the files of a tree and the task's folder."""
     with lay_out(git, tree) as stage:
         root = stage.view.place
         (root / ".git/info").mkdir(exist_ok=True)
@@ -206,7 +194,6 @@ def _copy_repository(git: Git, path: Path, tree: str) -> Iterator[Path]:
 def _find_difference(
     then: tuple[StoredEvent, ...], now: tuple[StoredEvent, ...], roots: tuple[str, ...]
 ) -> str:
-    """Return the first difference between two tasks, run by run."""
     one, other = _split_by_run(then, roots), _split_by_run(now, roots)
     for run in sorted({*one, *other}):
         pairs = zip_longest(one.get(run, []), other.get(run, []), fillvalue=_NOTHING)
@@ -218,7 +205,6 @@ def _find_difference(
 
 
 def _describe_difference(then: dict[str, Any], now: dict[str, Any]) -> str:
-    """Return in words how two events differ."""
     if then["type"] != now["type"]:
         return f"{now['type']} in place of {then['type']}"
     before, after = dict(_flatten(then)), dict(_flatten(now))
@@ -228,7 +214,6 @@ def _describe_difference(then: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def _flatten(told: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each value of an event with its path of keys."""
     for key, value in told.items():
         if isinstance(value, dict):
             yield from _flatten(value, f"{above}{key}.")

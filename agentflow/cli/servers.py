@@ -1,6 +1,7 @@
 """`web`, `acp` and `mcp`: agentflow served to others, and the MCP servers that it uses itself."""
 
 import time
+from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,13 +10,13 @@ from typing import TYPE_CHECKING
 import anyio
 import typer
 
-from agentflow.api.boundary import Wish, hide_secrets, open_sandbox
+from agentflow.api.boundary import TaskRequest, hide_secrets, open_sandbox
 from agentflow.api.content import load_rules_here
 from agentflow.api.decisions import decide_approval, find_pending
 from agentflow.api.servers import find_accepted_file, load_entries, place_servers
 from agentflow.api.worktree import open_home_of_pending
 from agentflow.cli.arguments import FOLDER, JSON, MODEL, make_group
-from agentflow.cli.printing import say, say_json
+from agentflow.cli.printing import say, tell_result
 from agentflow.core.errors import ConfigError, Exit, ToolError, UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.record import Record
@@ -42,27 +43,17 @@ _NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Start servers with all y
 def list_servers(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the configured MCP servers and which of them count."""
     found = load_entries(open_repository(folder).root)
-    if json:
-        say_json([_to_row(entry) for entry in found.all])
-        return
+    rows: list[dict[str, object]] = []
+    texts: list[str] = []
     for entry in found.all:
-        say(f"{entry.name:<20} {entry.source:<8} {entry.problem or 'configured'}")
+        kind = "http" if entry.url else "stdio"
+        row = {"name": entry.name, "source": entry.source, "file": entry.file, "transport": kind}
+        rows.append({**row, "does": entry.does, "counts": not entry.problem, "problem": entry.problem})
+        texts.append(f"{entry.name:<20} {entry.source:<8} {entry.problem or 'configured'}")
         if entry.does:
-            say(f"{'':<20} {to_one_line(entry.does, 300)}")
-    for warning in found.warnings:
-        say(warning)
-    if not found.all:
-        say(_NO_SERVER)
-    elif not has_sdk():
-        say(MISSING)
-    else:
-        say("agentflow mcp test starts each, and shows what it offers.")
-
-
-def _to_row(entry: ServerEntry) -> dict[str, object]:
-    kind = "http" if entry.url else "stdio"
-    told = {"name": entry.name, "source": entry.source, "file": entry.file, "transport": kind}
-    return {**told, "does": entry.does, "counts": not entry.problem, "problem": entry.problem}
+            texts.append(f"{'':<20} {to_one_line(entry.does, 300)}")
+    next_step = "agentflow mcp test starts each, and shows what it offers." if has_sdk() else MISSING
+    tell_result(rows, [*texts, *found.warnings, next_step if rows else _NO_SERVER], json=json)
 
 
 class ServerTrial(Record):
@@ -96,13 +87,9 @@ def try_servers(
         keys = {each.name: find_key(each, git.root) for each in wanted}
         for one in (one for one in tried if one.changed):
             record_accepted(find_accepted_file(), keys[one.name], one.listing.tools)
-    if json:
-        say_json([{**_to_json(one), "accepted": yes or not one.changed} for one in tried])
-    else:
-        for one in tried:
-            _show(one, is_accepted=yes)
-        if not tried:
-            say(_NO_SERVER)
+    texts = [text for one in tried for text in _describe_trial(one, is_accepted=yes)]
+    rows = [{**_to_json(one), "accepted": yes or not one.changed} for one in tried]
+    tell_result(rows, texts if tried else [_NO_SERVER], json=json)
     is_bad = any(one.problem or (one.changed and not yes) for one in tried)
     return Exit.NOT_VERIFIED if is_bad else Exit.VERIFIED
 
@@ -122,7 +109,6 @@ def serve_repository(folder: Path = FOLDER) -> None:
 
 
 def _find_waiting(root: Path, pending_id: str) -> "WaitingItem":
-    """Return what waits under an id as a terminal without colours shows it."""
     from agentflow.mcp.server import WaitingItem
 
     state = load_state(find_pending(open_home_of_pending(root, pending_id).root, pending_id))
@@ -145,7 +131,9 @@ def _choose(known: tuple[ServerEntry, ...], name: str | None) -> tuple[ServerEnt
 
 
 def _try_all(entries: tuple[ServerEntry, ...], git: Git, *, no_sandbox: bool) -> tuple[ServerTrial, ...]:
-    sandbox = hide_secrets(open_sandbox(git, Wish(no_sandbox=no_sandbox)), git, load_rules_here(git.root))
+    sandbox = hide_secrets(
+        open_sandbox(git, TaskRequest(no_sandbox=no_sandbox)), git, load_rules_here(git.root)
+    )
     with make_scratch_folder() as logs:
         place = place_servers(sandbox, logs)
         return anyio.run(_inspect, entries, place)
@@ -181,25 +169,25 @@ def _to_json(one: ServerTrial) -> dict[str, object]:
     return {**told, **offered, "changed": one.changed, "problem": one.problem}
 
 
-def _show(one: ServerTrial, *, is_accepted: bool) -> None:
+def _describe_trial(one: ServerTrial, *, is_accepted: bool) -> Iterator[str]:
     if one.problem:
-        say(f"{one.name}: {one.problem}")
+        yield f"{one.name}: {one.problem}"
         return
-    say(f"{one.name}: {one.listing.server}, {len(one.listing.tools)} tools, {one.seconds:.2f} s")
+    yield f"{one.name}: {one.listing.server}, {len(one.listing.tools)} tools, {one.seconds:.2f} s"
     for tool in one.listing.tools:
         mark = "" if tool.name not in one.changed else " (accepted now)" if is_accepted else " (changed)"
         reads = ", only reads" if tool.reads else ""
-        say(f"  {name_tool(one.name, tool.name)}{reads}{mark}: {to_one_line(tool.description, 200)}")
+        yield f"  {name_tool(one.name, tool.name)}{reads}{mark}: {to_one_line(tool.description, 200)}"
     for name in map(to_one_line, one.listing.unreadable):
-        say(f"  {name}: left out, because its description is not what the protocol asks for")
+        yield f"  {name}: left out, because its description is not what the protocol asks for"
     for resource in one.listing.resources:
-        say(f"  resource {to_one_line(resource.uri)}: {to_one_line(resource.description or resource.name)}")
+        yield f"  resource {to_one_line(resource.uri)}: {to_one_line(resource.description or resource.name)}"
     for prompt in one.listing.prompts:
         inputs = ", ".join(prompt.arguments)
         name, about = to_one_line(prompt.name), to_one_line(prompt.description)
-        say(f"  prompt mcp__{one.name}__{name}({inputs}): {about}")
+        yield f"  prompt mcp__{one.name}__{name}({inputs}): {about}"
     if one.changed and not is_accepted:
-        say(f"  {len(one.changed)} tools changed since you accepted them; accept with --yes")
+        yield f"  {len(one.changed)} tools changed since you accepted them; accept with --yes"
 
 
 def acp(model: str | None = MODEL) -> None:

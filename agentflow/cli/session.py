@@ -8,33 +8,249 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import split as split_words
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from agentflow.api.boundary import TaskRequest
 from agentflow.cli.arguments import FOLDER, JSON
-from agentflow.cli.printing import say, say_error, say_json, show, tell_error
-from agentflow.cli.session_commands import (
-    COMMAND_GROUPS,
-    Chat,
-    end_if_terminated,
-    recall_task,
-    summarize_commands,
-)
+from agentflow.cli.printing import say, say_error, show, tell_error, tell_result
 from agentflow.core.errors import AgentflowError, Exit, InvalidFile, TaskNotFound, UsageError
+from agentflow.core.messages import Usage, sum_usage
+from agentflow.core.record import Record
+from agentflow.core.task import TaskState
 from agentflow.redact import format_count, list_some, to_one_line
-from agentflow.store.reading import list_tasks
-from agentflow.store.sessions import create_session, find_session, load_sessions, save_session
+from agentflow.store.reading import find, list_tasks, load_state
+from agentflow.store.sessions import (
+    SavedSession,
+    create_session,
+    find_session,
+    load_sessions,
+    save_session,
+)
+from agentflow.store.task_file import format_plan
+from agentflow.view.status import style_diff_row
+from agentflow.view.text import BLANK, line, span
 from agentflow.view.words import RESUMABLE, format_local
+from agentflow.workspace.git import Git, open_repository
 
 if TYPE_CHECKING:
-    from agentflow.cli.line_editor import LineEditor
-    from agentflow.workspace.git import Git
+    from agentflow.cli.line_editor import LineEditor, Steering
+
+_LAST = "LAST"
+_HELP = (
+    "A message is a question or a task. A task continues the one before: one verdict covers both.",
+    "Enter sends, Esc Enter breaks the line, @ completes files.",
+    "A working role reads what you type before its next turn.",
+    "Esc or Ctrl-C pauses (go on, correct, stop), twice stops at once.",
+)
+
+
+class Chat(Record):
+    """A session as it runs: the repository, what was done, and how it is shown."""
+
+    root: Path
+    saved: SavedSession
+    run: Callable[[Sequence[str]], int]
+    """Runs a command of agentflow and tells its errors."""
+    steering: "Steering"
+    model: str | None = None
+    default_model: str = ""
+    around: str = ""
+    """The sandbox and the checks, in short."""
+    plain: bool = False
+    over: int | None = None
+    """The exit code of the session, once it is over."""
+
+
+class SlashCommand(NamedTuple):
+    """A command of the session; `run` takes the words after its name."""
+
+    summary: str
+    run: Callable[[Chat, list[str]], Chat]
+
+
+def _summarize_commands(root: Path) -> dict[str, str]:
+    """Return the summary of each command: of the session, which win over the user's, and of skills."""
+    from agentflow.api.content import load_skills_here
+    from agentflow.api.slash_commands import load_commands_here
+
+    skills = {f"/{skill.name}": f"skill: {skill.description}" for skill in load_skills_here(root)[0].all}
+    brought = {f"/{command.called}": command.description for command in load_commands_here(root).all}
+    ours = {name: row.summary for rows in COMMAND_GROUPS.values() for name, row in rows.items()}
+    return {**ours, **brought, **skills, **ours}
+
+
+def _resume(chat: Chat, words: list[str]) -> Chat:
+    from agentflow.cli.task import relaunch
+
+    request = TaskRequest(model=words[0] if words else None, plain=chat.plain)
+    return _end_if_terminated(chat, relaunch(chat.root, _require_last(chat), request, chat.steering))
+
+
+def _end_if_terminated(chat: Chat, code: int) -> Chat:
+    return chat.replace(over=code) if code == Exit.TERMINATED else chat
+
+
+def _run(chat: Chat, *words: str) -> int:
+    return chat.run([*words, "-C", str(chat.root)])
+
+
+def _pass_to(*command: str) -> Callable[[Chat, list[str]], Chat]:
+    """Return a command of the session that runs one of agentflow; `_LAST` in it is the last task."""
+
+    def run(chat: Chat, words: list[str]) -> Chat:
+        _run(chat, *(_require_last(chat) if word is _LAST else word for word in command), *words)
+        return chat
+
+    return run
+
+
+def _require_last(chat: Chat) -> str:
+    if not chat.saved.tasks:
+        raise UsageError("this session has no task yet", hint="type one, or leave with /quit")
+    return chat.saved.tasks[-1]
+
+
+def _recall_unfinished(chat: Chat) -> TaskState | None:
+    """Return the last task if it can be continued; None without one and where it cannot be read."""
+    try:
+        task = load_state(find(chat.root, chat.saved.last)) if chat.saved.last else None
+    except AgentflowError:
+        return None
+    return task if task and (task.status in RESUMABLE or task.active) else None
+
+
+def _load_last(chat: Chat) -> TaskState:
+    return load_state(find(chat.root, _require_last(chat)))
+
+
+def _begin_anew(chat: Chat, _: list[str]) -> Chat:
+    saved = chat.saved.replace(last=None)
+    if saved.tasks:
+        save_session(chat.root, saved)
+    return chat.replace(saved=saved)
+
+
+def _commit(chat: Chat, words: list[str]) -> Chat:
+    code = _run(chat, "commit", _require_last(chat), *words)
+    return _begin_anew(chat, words) if code == Exit.VERIFIED else chat
+
+
+def _undo(chat: Chat, words: list[str]) -> Chat:
+    code = _run(chat, "undo", _require_last(chat), *words)
+    if code != Exit.VERIFIED or "--dry-run" in words:
+        return chat
+    before = _load_last(chat).follows
+    saved = chat.saved.replace(last=before)
+    save_session(chat.root, saved)
+    return chat.replace(saved=saved)
+
+
+def _show_diff(chat: Chat, _: list[str]) -> Chat:
+    task, diff = _load_last(chat), ""
+    if task.base_tree and task.tree:
+        diff = open_repository(chat.root).make_diff(task.base_tree, task.tree)
+    rows = diff.splitlines() or ["the last task changed no file"]
+    show(line(span(row, style_diff_row(row))) for row in rows)
+    return chat
+
+
+def _show_plan(chat: Chat, _: list[str]) -> Chat:
+    plan = _load_last(chat).plan
+    say(format_plan(plan) if plan else "the last task made no plan")
+    return chat
+
+
+def _show_cost(chat: Chat, _: list[str]) -> Chat:
+    spent: list[Usage] = []
+    for task_id, said in zip(chat.saved.tasks, chat.saved.said, strict=True):
+        try:
+            spent.append(load_state(find(chat.root, task_id)).usage)
+            told = _describe_usage(spent[-1])
+        except AgentflowError:
+            told = "cannot be read"
+        say(f"  {told:<44} {to_one_line(said, 60)}")
+    say(f"{format_count(len(chat.saved.tasks), 'task')}: {_describe_usage(sum_usage(spent))}")
+    return chat
+
+
+def _describe_usage(usage: Usage) -> str:
+    cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
+    cached = f" ({usage.cache_read:,} of them from the cache)" if usage.cache_read else ""
+    return f"{usage.input + usage.cache_read + usage.cache_write:,} in{cached}, {usage.output:,} out, {cost}"
+
+
+def _choose_model(chat: Chat, words: list[str]) -> Chat:
+    from agentflow.api.models import choose_tiers, list_tier_models
+    from agentflow.model.tiers import MODEL_ADVICE, parse_choice
+    from agentflow.settings import choose_model_name, load_settings
+
+    settings = load_settings(os.environ)
+    name = choose_model_name(words[0] if words else chat.model, settings, os.environ)
+    if parse_choice(name).is_live or name == "repair":
+        tiers = list_tier_models(name, choose_tiers(settings, name))
+        told = ", ".join(f"{tier} {model}" for tier, model in tiers.items())
+    else:
+        told = "recorded replies, no live model"
+    chat = chat.replace(model=words[0]) if words else chat
+    say(f"model: {name} ({told})")
+    if not words:
+        show([line(f"/model NAME chooses another. {MODEL_ADVICE[0].upper()}{MODEL_ADVICE[1:]}", hang=2)])
+    return chat
+
+
+def _show_help(chat: Chat, _: list[str]) -> Chat:
+    groups = {
+        title: {name: command.summary for name, command in rows.items()}
+        for title, rows in COMMAND_GROUPS.items()
+    }
+    ours = {name for rows in groups.values() for name in rows}
+    brought = {name: told for name, told in _summarize_commands(chat.root).items() if name not in ours}
+    groups["Yours, the repository's and skills"] = {
+        name: to_one_line(told, 100) for name, told in brought.items()
+    }
+    show(map(line, _HELP))
+    for title, rows in groups.items():
+        told = (line(f"  {name:<11} {text}", hang=14) for name, text in rows.items())
+        show((BLANK, line(title), *told) if rows else ())
+    return chat
+
+
+def _quit(chat: Chat, _: list[str]) -> Chat:
+    return chat.replace(over=Exit.VERIFIED)
+
+
+COMMAND_GROUPS = {
+    "Look": {
+        "/status": SlashCommand(
+            "Show how the last task ended or where it stands.", _pass_to("status", _LAST)
+        ),
+        "/why": SlashCommand("Show what decided it, and what to do next.", _pass_to("why", _LAST)),
+        "/diff": SlashCommand("Show the change so far.", _show_diff),
+        "/plan": SlashCommand("Show the plan of the last task.", _show_plan),
+        "/evidence": SlashCommand("Show the commands that the last task ran.", _pass_to("evidence", _LAST)),
+        "/log": SlashCommand("Show the last task step by step.", _pass_to("log", _LAST)),
+        "/cost": SlashCommand("Show what each task of this session used.", _show_cost),
+    },
+    "Decide": {
+        "/resume": SlashCommand("Continue the last task where it stopped.", _resume),
+        "/approve": SlashCommand("Approve what waits: /approve ID.", _pass_to("approve")),
+        "/deny": SlashCommand("Deny what waits: /deny ID --reason R.", _pass_to("deny")),
+        "/undo": SlashCommand("Undo the last task; the ones before it stay.", _undo),
+        "/commit": SlashCommand("Commit the change; then begin a new one.", _commit),
+        "/new": SlashCommand("Begin a new change, apart from the earlier tasks.", _begin_anew),
+    },
+    "Session": {
+        "/model": SlashCommand("Show or choose the model: /model NAME.", _choose_model),
+        "/config": SlashCommand("Show each setting and its source.", _pass_to("config", "--explain")),
+        "/help": SlashCommand("Show this list.", _show_help),
+        "/quit": SlashCommand("Leave. `agentflow --continue` returns to it.", _quit),
+    },
+}
 
 
 def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: bool, plain: bool) -> int:
     """Talk with a person until they leave: each message is a question, a task or a follow-up."""
-    from agentflow.cli.line_editor import LineEditor
-    from agentflow.cli.steering import Steering
-    from agentflow.workspace.git import open_repository
+    from agentflow.cli.line_editor import LineEditor, Steering
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("a session needs a terminal", hint="agentflow task TEXT works without one")
@@ -43,7 +259,7 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
     plain = plain or os.environ.get("TERM") == "dumb"
     if plain:
         os.environ.setdefault("NO_COLOR", "1")  # each command of the session writes without colours as well
-    editor = LineEditor(git, summarize_commands(git.root), plain=plain)
+    editor = LineEditor(git, _summarize_commands(git.root), plain=plain)
     chat = Chat(root=git.root, saved=saved, plain=plain, run=run, steering=Steering(git, editor))
     say(f"agentflow in {git.root}")
     chat = _greet(chat, git)
@@ -60,8 +276,7 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
     return chat.over
 
 
-def _greet(chat: Chat, git: "Git") -> Chat:
-    """Say which checks, sandbox and model tasks will use, and keep them for the line below the input."""
+def _greet(chat: Chat, git: Git) -> Chat:
     from agentflow.cli.config import draw_surroundings, find_setup
 
     try:
@@ -77,7 +292,6 @@ def _greet(chat: Chat, git: "Git") -> Chat:
 
 
 def _take_turn(chat: Chat, editor: "LineEditor", left: str) -> tuple[Chat, str]:
-    """Read and run one line; return the text that was typed meanwhile and is not sent yet."""
     typed = _read_line(chat, editor, left)
     if isinstance(typed, Exit):
         return chat.replace(over=typed), ""
@@ -92,7 +306,6 @@ def _take_turn(chat: Chat, editor: "LineEditor", left: str) -> tuple[Chat, str]:
 
 
 def _read_line(chat: Chat, editor: "LineEditor", left: str) -> str | Exit:
-    """Return what the person types, or the exit code with which they leave."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave_at_once)  # each task puts its own in place
     if not chat.plain:
@@ -134,19 +347,16 @@ def _leave_at_once(_number: int, _frame: object) -> NoReturn:
 
 
 def _say_what_waits(chat: Chat) -> None:
-    """Say how the last task can be continued, if it is not over."""
-    task = recall_task(chat, chat.saved.last)
-    if task is None or not (task.status in RESUMABLE or task.active):
-        return
-    say(f"Not finished: {to_one_line(task.title, 60)}. /resume in the session continues it.")
+    task = _recall_unfinished(chat)
+    if task is not None:
+        say(f"Not finished: {to_one_line(task.title, 60)}. /resume in the session continues it.")
 
 
 def _handle(chat: Chat, typed: str) -> Chat:
-    """Run a command or a message; an error ends that, not the session."""
     try:
         name, *words = _split(typed)
         found = next((rows[name] for rows in COMMAND_GROUPS.values() if name in rows), None)
-        if found is None and name and name not in (known := summarize_commands(chat.root)):
+        if found is None and name and name not in (known := _summarize_commands(chat.root)):
             near = difflib.get_close_matches(name, known, n=1)
             meant = f"; did you mean {near[0]}?" if near else ""
             raise UsageError(f"there is no command {name}{meant}", hint="/help lists them")
@@ -181,25 +391,22 @@ def _split(typed: str) -> list[str]:
 
 
 def _run_message(chat: Chat, text: str) -> Chat:
-    """Run a message as a task that follows the last one."""
-    from agentflow.cli.launch import Job, launch
+    from agentflow.cli.task import launch
 
     known = set(list_tasks(chat.root))
-    job = Job(text=text, model=chat.model, plain=chat.plain, follows=chat.saved.last)
+    request = TaskRequest(text=text, model=chat.model, plain=chat.plain, follows=chat.saved.last)
     code = 0
     try:
-        code = launch(chat.root, job, chat.steering)
+        code = launch(chat.root, request, chat.steering)
     finally:
         for task_id in (each for each in list_tasks(chat.root) if each not in known):
             chat = chat.replace(saved=chat.saved.add_task(task_id, to_one_line(text, 200)))
             save_session(chat.root, chat.saved)
-    return end_if_terminated(chat, code)
+    return _end_if_terminated(chat, code)
 
 
 def _describe(chat: Chat) -> str:
-    """Return the line below the input."""
-    task = recall_task(chat, chat.saved.last)
-    if task is not None and (task.status in RESUMABLE or task.active):
+    if _recall_unfinished(chat):
         now = "paused: /resume continues"
     else:
         now = "new change" if chat.saved.last is None else "same change, /new begins another"
@@ -208,16 +415,14 @@ def _describe(chat: Chat) -> str:
 
 def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the sessions of this repository. `agentflow --continue` takes up the newest."""
-    from agentflow.workspace.git import open_repository
-
-    found = load_sessions(open_repository(folder).root)
-    for error in found.damaged:
+    known = load_sessions(open_repository(folder).root)
+    for error in known.damaged:
         tell_error(error)
-    if json:
-        say_json(found.readable)
-        return
-    for one in found.readable:
-        count = format_count(len(one.tasks), "task")
-        say(f"{one.session_id}  {format_local(one.started_at)}  {count:<9} {list_some(one.said, 3, ' · ')}")
-    if not any(found):
-        say("there is no session in this repository; agentflow alone starts one")
+    rows = [
+        f"{one.session_id}  {format_local(one.started_at)}  {format_count(len(one.tasks), 'task'):<9} "
+        f"{list_some(one.said, 3, ' · ')}"
+        for one in known.readable
+    ]
+    if not any(known):
+        rows.append("there is no session in this repository; agentflow alone starts one")
+    tell_result(known.readable, rows, json=json)

@@ -1,13 +1,27 @@
-"""`task`, `ask`, `demo` and `explore` begin a task; `commit` makes a verified one a commit."""
+"""`task`, `ask`, `demo` and `explore` run a task in this process; `commit` makes a verified one a commit.
 
+Progress goes to stderr, the result to stdout.
+"""
+
+import os
 import shutil
+import signal
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import typer
 
+from agentflow.api.boundary import TaskRequest
+from agentflow.api.models import stream_model
+from agentflow.api.session import Ask, Session, begin_session, resume_session, run_session
+from agentflow.api.undo import CommitAnswers, commit_task
+from agentflow.api.wiring import prepare
+from agentflow.api.worktree import describe_kept, find_main, make_worktree, open_home, remove_unused
 from agentflow.cli.arguments import (
     EVENTS_FILE,
     FOLDER,
@@ -32,23 +46,47 @@ from agentflow.cli.arguments import (
     find_phase,
     read_words,
 )
-from agentflow.cli.printing import say, say_json, show
+from agentflow.cli.printing import say, say_json, show, tell_edits, tell_result
+from agentflow.cli.prompts import agree, is_attended, settle
+from agentflow.cli.tasks import evidence, find_task_folder
 from agentflow.core.errors import ConfigError, Exit, UsageError
-from agentflow.core.pending import Budget
+from agentflow.core.events import Replied, StoredEvent
+from agentflow.core.pending import Budget, Consent
+from agentflow.core.record import encode, to_builtins
+from agentflow.core.task import Status, TaskState
 from agentflow.process import capture
-from agentflow.redact import list_some, make_visible, to_one_line
+from agentflow.redact import Redactor, list_some, make_visible, to_one_line
+from agentflow.report.material import sum_spending
+from agentflow.report.report import to_result
+from agentflow.routing.classify import QUESTION
 from agentflow.settings import find_bundled
-from agentflow.view.text import line, send, span
+from agentflow.store.reading import find, load_events, load_state
+from agentflow.store.tasks import TaskStore
+from agentflow.verdict.checking import make_overrides
+from agentflow.view.board import Board
+from agentflow.view.progress import Progress, open_region
+from agentflow.view.status import style_diff_row
+from agentflow.view.tasks import load_snapshot
+from agentflow.view.text import BLANK, Style, choose_medium, label_row, line, send, span, write_lines
+from agentflow.view.verdict import draw_verdict, name_as_slash_commands
+from agentflow.view.words import Detail
+from agentflow.workflow.crew import Crew
+from agentflow.workflow.deep import PATH, read_fresh_document
+from agentflow.workspace.commit import CommitResult, require_possible_commit
+from agentflow.workspace.git import Git, open_repository
 
 if TYPE_CHECKING:
-    from agentflow.api.undo import CommitAnswers
-    from agentflow.workspace.commit import CommitResult
+    from agentflow.cli.line_editor import Steering
+    from agentflow.view.region import Screen
 
 EXAMPLE = "invoicing"
 _DIFF_ROWS = 60
 _AUTHOR = ("-c", "user.name=agentflow demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false")
-
-
+_SIGNALS = {
+    signal.SIGINT: Exit.INTERRUPTED,
+    signal.SIGTERM: Exit.TERMINATED,
+    signal.SIGHUP: Exit.TERMINATED,
+}
 TEXT = typer.Argument(None, metavar="TEXT", help="What to do; - reads it from stdin.")
 QUESTION_TEXT = typer.Argument(None, metavar="TEXT", help="Your question; - reads it from stdin.")
 MAX_ITERATIONS = typer.Option(
@@ -146,11 +184,7 @@ def task(
     The text needs no quotes. Options may stand before or after it; everything after -- is text.
     Exit code 0 means verified.
     """
-    from agentflow.api.boundary import Wish
-    from agentflow.cli.launch import Job, launch, launch_in_worktree
-    from agentflow.verdict.checking import make_overrides
-
-    job = Job(
+    request = TaskRequest(
         text=read_words(words or []),
         model=model,
         max_iterations=max_iterations,
@@ -162,7 +196,8 @@ def task(
         stream=stream,
         detail=choose_detail(quiet=quiet, verbose=verbose),
         plain=plain,
-        wish=Wish(no_sandbox=no_sandbox, network=network),
+        no_sandbox=no_sandbox,
+        network=network,
         named_class=check_class(class_name),
         review=review,
         sequential=sequential,
@@ -172,40 +207,28 @@ def task(
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
         overrides=make_overrides(skip_check or [], reason),
     )
+    is_committed = commit or branch is not None
     if worktree:
-        return launch_in_worktree(folder, job, branch, commit=_commit_newest if commit or branch else None)
-    if not (commit or branch is not None):
-        return launch(folder, job)
-    _require_possible_commit(folder, branch)
-    code = launch(folder, job)
-    _commit_newest(folder, code, branch)
+        return _launch_in_worktree(folder, request, branch, is_committed=is_committed)
+    if is_committed:
+        require_possible_commit(open_repository(folder), branch)
+    code = launch(folder, request)
+    if is_committed:
+        _commit_newest(folder, code, branch)
     return code
 
 
-def _require_possible_commit(folder: Path, branch: str | None) -> None:
-    """Refuse a task whose change could not be committed in the end. Raises StateError or ConfigError."""
-    from agentflow.workspace.commit import require_possible_commit
-    from agentflow.workspace.git import open_repository
-
-    require_possible_commit(open_repository(folder), branch)
-
-
 def _commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
-    """Commit the newest task if it is verified, and say on stderr what was done or why nothing was."""
-    from agentflow.api.undo import commit_task
-
     if code == Exit.VERIFIED:
         committed = commit_task(folder, branch=branch, answers=_ask_at_terminal())
-        told = f"committed {committed.commit[:10]} {committed.subject}"
+        said = f"committed {committed.commit[:10]} {committed.subject}"
     else:
-        told = "not committed: the change is not verified without a caveat"
-    send(make_visible(f"{told}\n"), sys.stderr)
+        said = "not committed: the change is not verified without a caveat"
+    send(make_visible(f"{said}\n"), sys.stderr)
 
 
-def _ask_at_terminal(*, caveat: bool = False, hook_changes: bool = False) -> "CommitAnswers":
+def _ask_at_terminal(*, caveat: bool = False, hook_changes: bool = False) -> CommitAnswers:
     """Return the answers that options give; a person at a terminal is asked for the others."""
-    from agentflow.api.undo import CommitAnswers
-    from agentflow.view.status import style_diff_row
 
     def confirm(question: str) -> bool:
         return sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm(question, default=False, err=True)
@@ -244,11 +267,7 @@ def ask(
     The text needs no quotes. Options may stand before or after it; everything after -- is text.
     Exit code 0 means answered.
     """
-    from agentflow.api.boundary import Wish
-    from agentflow.cli.launch import Job, launch
-    from agentflow.routing.classify import QUESTION
-
-    job = Job(
+    request = TaskRequest(
         text=read_words(words or [], example="agentflow ask where are discounts computed?"),
         model=model,
         json=json,
@@ -257,11 +276,11 @@ def ask(
         stream=stream,
         detail=choose_detail(quiet=quiet, verbose=verbose),
         plain=plain,
-        wish=Wish(no_sandbox=no_sandbox),
+        no_sandbox=no_sandbox,
         named_class=QUESTION,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
     )
-    return launch(folder, job)
+    return launch(folder, request)
 
 
 def demo(
@@ -275,20 +294,15 @@ def demo(
     verbose: bool = VERBOSE,
 ) -> int:
     """Fix a real bug in a bundled example, without a key or a network."""
-    from agentflow.api.boundary import Wish
-    from agentflow.cli.launch import Job, launch
-    from agentflow.cli.tasks import evidence
-    from agentflow.store.reading import find
-
     folder = _make_demo(target)
-    job = Job(
+    request = TaskRequest(
         text="make the failing tests pass",
         model="repair",
         json=json,
         detail=choose_detail(quiet=quiet, verbose=verbose),
-        wish=Wish(must_run=True),
+        must_run=True,
     )
-    code = launch(folder, job)
+    code = launch(folder, request)
     if not (json or quiet):
         say()
         evidence(task_id=find(folder, None).name, evidence_id=None, export=None, json=False, folder=folder)
@@ -296,7 +310,6 @@ def demo(
 
 
 def _make_demo(target: Path | None) -> Path:
-    """Copy the example to a folder and commit it; return the folder. Raises UsageError."""
     if target is None:
         folder = Path(tempfile.mkdtemp(prefix="agentflow-demo-"))
     else:
@@ -335,27 +348,24 @@ def explore(
     Writes .claude/deep-dive.local.md and changes nothing else. `task --context` uses that document until
     it is 50 commits old.
     """
-    from agentflow.cli.launch import Job, launch
-    from agentflow.workflow.deep import PATH, read_fresh_document
-    from agentflow.workspace.git import open_repository
-
     git = open_repository(path)
-    part = _find_part(git.root, path, focus)
+    place = (path / focus if focus else path).resolve()
+    if not place.is_relative_to(git.root) or not place.is_dir():
+        raise UsageError(f"{focus or path} is not a folder of this repository")
+    part = "" if place == git.root else place.relative_to(git.root).as_posix()
     known, _ = read_fresh_document(git, part)
     if known and not refresh:
         say(f"{PATH} is complete and recent; use --refresh to explore again")
         return 0
-    text = f"explore {part or 'the repository'} in depth"
-    detail = choose_detail(quiet=quiet, verbose=verbose)
-    return launch(git.root, Job(text=text, model=model, json=json, events=events, detail=detail, focus=part))
-
-
-def _find_part(root: Path, path: Path, focus: str | None) -> str:
-    """Return the folder to explore, relative to the root; empty for all. Raises UsageError."""
-    place = (path / focus if focus else path).resolve()
-    if not place.is_relative_to(root) or not place.is_dir():
-        raise UsageError(f"{focus or path} is not a folder of this repository")
-    return "" if place == root else place.relative_to(root).as_posix()
+    request = TaskRequest(
+        text=f"explore {part or 'the repository'} in depth",
+        model=model,
+        json=json,
+        events=events,
+        detail=choose_detail(quiet=quiet, verbose=verbose),
+        focus=part,
+    )
+    return launch(git.root, request)
 
 
 BRANCH = typer.Option(None, "--branch", metavar="NAME", help="Commit on a new branch that begins at HEAD.")
@@ -377,27 +387,206 @@ def commit(
 
     The repository's git hooks run, as in `git commit`.
     """
-    from agentflow.api.undo import commit_task
-    from agentflow.api.worktree import open_home
-    from agentflow.cli.tasks import find_task_folder
-
     root = open_home(folder, task_id).root
     found = find_task_folder(root, task_id, prefer=lambda task: task.tree != task.base_tree)
     answers = _ask_at_terminal(caveat=accept_caveat, hook_changes=accept_hook_changes)
     committed = commit_task(root, found.name, branch=branch, answers=answers)
-    if json:
-        say_json(committed)
-    else:
-        _tell_commit(committed)
+    tell_result(committed, _describe_commit(committed), json=json)
 
 
-def _tell_commit(committed: "CommitResult") -> None:
-    """Print a commit that was made."""
-    say(f"committed  {committed.commit[:10]} on {committed.branch or 'no branch'}: {committed.subject}")
-    for path in committed.files:
-        say(f"  {to_one_line(path)}")
+def _describe_commit(committed: CommitResult) -> Iterator[str]:
+    yield f"committed  {committed.commit[:10]} on {committed.branch or 'no branch'}: {committed.subject}"
+    yield from (f"  {to_one_line(path)}" for path in committed.files)
     if not committed.branch:
-        say("HEAD is on no branch: git switch -c NAME keeps the commit on one.")
+        yield "HEAD is on no branch: git switch -c NAME keeps the commit on one."
     if committed.changed_by_hooks:
         names = list_some(committed.files_changed_by_hooks)
-        say(f"A git hook changed {names} after verification; agentflow verify runs the checks on it.")
+        yield f"A git hook changed {names} after verification; agentflow verify runs the checks on it."
+
+
+def _choose_ask(consent: Consent) -> Ask | None:
+    """Return the function that asks a person, or None where nobody can be asked."""
+    return (lambda store: is_attended(Consent.SUSPEND) and settle(store)) if is_attended(consent) else None
+
+
+def launch(folder: Path, request: TaskRequest, steering: "Steering | None" = None) -> int:
+    """Run a new task, which a person may steer from a session, and return its exit code."""
+    request, warnings = request.replace(agree=agree), tuple[str, ...]()
+    if request.text.startswith("/"):
+        from agentflow.api.slash_commands import expand_command
+
+        request, warnings = expand_command(folder, request)
+    setup = prepare(folder, request)
+    setup = setup.replace(warnings=(*setup.warnings, *warnings))
+    _require_outside(setup.git, request.events)
+    with _open_events(request.events) as sink, begin_session(setup, request) as session:
+        return _drive(session, request, sink, steering)
+
+
+def _launch_in_worktree(folder: Path, request: TaskRequest, branch: str | None, *, is_committed: bool) -> int:
+    made = make_worktree(folder, branch)
+    send("".join(make_visible(f"{warning}\n") for warning in made.warnings), sys.stderr)
+    try:
+        code = launch(made.start, request.replace(task_id=made.task_id))
+        if is_committed:
+            _commit_newest(made.root, code)
+    finally:
+        remove_unused(made)
+    _tell_worktree(made.root, made.task_id, request)
+    return code
+
+
+def _tell_worktree(root: Path, task_id: str, request: TaskRequest) -> None:
+    kept = describe_kept(root, task_id)
+    if kept is None or request.json or request.detail is Detail.VERDICT:
+        return
+    rows = (
+        ("worktree", f"{kept.path} on branch {kept.branch}", "  your own files were not changed"),
+        ("take over", kept.take_over, ""),
+        ("remove", kept.remove, "  and the record of the task with it"),
+    )
+    stream = sys.stderr if request.events == "-" else sys.stdout
+    show((label_row(name, span(text), span(more, Style.DIM)) for name, text, more in rows if text), stream)
+
+
+def relaunch(
+    start: Path, task_id: str | None, request: TaskRequest, steering: "Steering | None" = None
+) -> int:
+    """Continue a saved task and return its exit code. Raises TaskOver, or Suspended while it waits."""
+    git = open_home(start, task_id)
+    _require_outside(git, request.events)
+    found = find_task_folder(git.root, task_id)
+    tell_edits(git.root, found)
+    request = request.replace(agree=agree)
+    with (
+        _open_events(request.events) as sink,
+        resume_session(
+            git, found.name, request, _choose_ask(request.consent), is_named=bool(task_id)
+        ) as session,
+    ):
+        code = _drive(session, request, sink, steering)
+    _tell_worktree(git.root, found.name, request)
+    return code
+
+
+def _drive(session: Session, request: TaskRequest, sink: BinaryIO | None, steering: "Steering | None") -> int:
+    store = session.store
+    with ExitStack() as stack:
+        medium = choose_medium(sys.stderr, os.environ)
+        if request.plain:
+            medium = medium.replace(live=False)
+        if request.stream:
+            shown = Redactor(partial(_tell_streamed, sink if request.events == "-" else None))
+            stack.callback(shown.finish)
+            model = stream_model(session.setup.model, shown.add)
+            session = session.replace(setup=session.setup.replace(model=model))
+            store.observers.append(lambda told: shown.finish() if isinstance(told.event, Replied) else None)
+            medium = medium.replace(live=False)
+        if request.detail is not Detail.VERDICT:
+            is_brief = request.detail is Detail.BRIEF and not request.stream
+            if steering is None:
+                screen: Screen | None = open_region(store.folder, medium, sys.stderr)
+            else:
+                screen = steering.open_screen(store, medium)
+            progress = Progress(sys.stderr, medium, screen, is_brief=is_brief, board=Board.of(store.task))
+            store.observers.append(stack.enter_context(progress))
+        if sink is not None:
+            store.observers.append(stack.enter_context(_copy_events(store, sink)))
+        crew, task = run_session(
+            session,
+            ask=_choose_ask(request.consent) if steering is None else steering.ask,
+            signals=_SIGNALS,
+            pauses=None if steering is None else steering.pauses,
+        )
+    _print_result(crew, task, request, is_session=steering is not None)
+    assert task.ending is not None
+    return task.ending.exit_code
+
+
+def _tell_streamed(sink: BinaryIO | None, text: str) -> None:
+    """Write text as it comes, for a program among the events."""
+    if sink is None:
+        send(make_visible(text), sys.stderr)
+    elif text:
+        _pass_on(encode({"type": "TextStreamed", "text": text}) + b"\n", sink)
+
+
+@contextmanager
+def _copy_events(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[StoredEvent], None]]:
+    is_read = True
+
+    def copy(_: StoredEvent) -> None:
+        nonlocal is_read
+        new = source.read()
+        if is_read:
+            is_read = _pass_on(new, sink)
+
+    with (store.folder / "events.jsonl").open("rb") as source:
+        yield copy
+
+
+@contextmanager
+def _open_events(target: str | None) -> Iterator[BinaryIO | None]:
+    if target is None:
+        yield None
+        return
+    try:
+        file = open(1 if target == "-" else target, "wb", buffering=0, closefd=target != "-")  # noqa: SIM115  # stdout has no path
+    except OSError as error:
+        raise ConfigError(f"cannot write {target}: {error.strerror}") from None
+    with file:
+        yield file
+
+
+def _pass_on(lines: bytes, sink: BinaryIO) -> bool:
+    """Write events; a reader who has gone, or a full disk, is no reason to end the task."""
+    try:
+        sink.write(lines)
+    except OSError:
+        return False
+    return True
+
+
+def _is_unchanged(crew: Crew, task: TaskState) -> bool:
+    """Return whether a follow-up was stopped before it changed what was there."""
+    is_over = task.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}
+    return bool(
+        task.follows and not is_over and load_state(find(crew.git.root, task.follows)).tree == task.tree
+    )
+
+
+def _print_result(crew: Crew, task: TaskState, request: TaskRequest, *, is_session: bool) -> None:
+    if request.json:
+        spent = sum_spending(load_events(crew.store.folder))
+        kept = describe_kept(crew.git.root, task.task_id)
+        result = to_result(task, crew.gather_material(task), crew.list_changes(task), spent)
+        say_json({**result, "worktree": to_builtins(kept)} if kept else result)
+        return
+    stream = sys.stderr if request.events == "-" else sys.stdout
+    medium, root = choose_medium(stream, os.environ), crew.git.root
+    is_here = any(Path.cwd().is_relative_to(place) for place in (root, find_main(root)))
+    elsewhere = "" if is_here else str(root)
+    snapshot, diff = (
+        load_snapshot(crew.store.folder),
+        "" if _is_unchanged(crew, task) else crew.make_diff(task),
+    )
+    rows = draw_verdict(snapshot, diff, elsewhere, request.detail, is_styled=stream.isatty())
+    rows = tuple(map(name_as_slash_commands, rows)) if is_session else rows
+    write_lines((BLANK, *rows) if medium.live and request.detail is Detail.FULL else rows, stream, medium)
+
+
+def _require_outside(git: Git, events: str | None) -> None:
+    """Raise UsageError where the output or the events would change the judged files all the time."""
+    streams = (Path(f"/proc/self/fd/{number}") for number in (1, 2))  # only Linux tells where one leads
+    places = [stream.resolve() for stream in streams if stream.is_file()]
+    if events not in (None, "-"):
+        places.append(Path(events).resolve())
+    for place in places:
+        if not place.is_relative_to(git.root) or place.is_dir():
+            continue
+        name = place.relative_to(git.root).as_posix()
+        if git.drop_ignored([f"A {name}"]):
+            raise UsageError(
+                f"the output would go to {name} and change the files that are judged",
+                hint="write it outside the repository, or let git ignore it",
+            )

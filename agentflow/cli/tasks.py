@@ -10,12 +10,28 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from agentflow.api.worktree import list_homes, open_home
 from agentflow.cli.arguments import FOLDER, JSON, PLAIN, TASK
-from agentflow.cli.printing import say, say_json, say_line, show, tell_edits, write_result
+from agentflow.cli.printing import say, say_line, show, tell_edits, tell_result, write_result
 from agentflow.core.errors import InvalidFile, StateError, TaskNotFound, UsageError
 from agentflow.core.record import to_builtins
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
 from agentflow.redact import format_count, make_visible, redact_text, to_one_line
+from agentflow.store.journal import read_numbered_lines
+from agentflow.store.ownership import is_at_work
+from agentflow.store.reading import (
+    EVENTS,
+    TASKS,
+    find,
+    follow_events,
+    is_task_id,
+    list_tasks,
+    load_events,
+    try_load_state,
+)
+from agentflow.trust import read_content
+from agentflow.view.status import draw_status, format_evidence, format_evidence_table
+from agentflow.view.tasks import describe_task, draw_tasks, load_snapshot, name_status, read_output_tail
 from agentflow.view.text import (
     BLANK,
     Line,
@@ -30,6 +46,7 @@ from agentflow.view.text import (
     span,
 )
 from agentflow.view.words import format_whole_seconds
+from agentflow.workspace.git import open_repository
 
 if TYPE_CHECKING:
     from agentflow.pages.stats import Numbers, ResultKind, Stats
@@ -41,19 +58,10 @@ _ID_BEGINS = 4
 
 def tasks(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the tasks of this repository, newest first. Each has its status, exit code and cost."""
-    from agentflow.api.worktree import list_homes
-    from agentflow.store import reading
-    from agentflow.store.ownership import is_at_work
-    from agentflow.view.tasks import describe_task, draw_tasks
-    from agentflow.workspace.git import open_repository
-
     homes = {home: is_at_work(home) for home in list_homes(open_repository(folder).root)}
-    names = sorted(((name, home) for home in homes for name in reading.list_tasks(home)), reverse=True)
-    rows = tuple(describe_task(home / reading.TASKS / name, at_work=homes[home]) for name, home in names)
-    if json:
-        say_json(rows)
-    else:
-        show(draw_tasks(rows, datetime.now(UTC), find_width(sys.stdout)))
+    names = sorted(((name, home) for home in homes for name in list_tasks(home)), reverse=True)
+    rows = tuple(describe_task(home / TASKS / name, at_work=homes[home]) for name, home in names)
+    tell_result(rows, draw_tasks(rows, datetime.now(UTC), find_width(sys.stdout)), json=json)
 
 
 def find_task_folder(
@@ -63,15 +71,14 @@ def find_task_folder(
 
     Of several tasks, the newest whose state is as preferred comes first. Raises TaskNotFound.
     """
-    from agentflow.store.reading import find, try_load_state
-
     if task_id is not None:
         return find(root, task_id)
     found = find(root, None)
     state = try_load_state(found)  # whoever goes on with a damaged one says what is wrong
     if prefer is not None and not (state and prefer(state)):
-        preferred = ((path, other) for path, other in _states(root) if prefer(other))
-        found, state = next(preferred, (found, state))
+        paths = (root / TASKS / name for name in reversed(list_tasks(root)))
+        states = ((path, other) for path in paths if (other := try_load_state(path)))
+        found, state = next(((path, other) for path, other in states if prefer(other)), (found, state))
     words = f": {to_one_line(state.title, 60)}" if state else ""
     send(make_visible(f"the newest task, {found.name}{words}") + "\n", sys.stderr)
     return found
@@ -88,8 +95,6 @@ def locate_task(
 
     Says on stderr what was edited by hand in that folder; see `find_task_folder` and `tell_edits`.
     """
-    from agentflow.api.worktree import open_home
-
     root = open_home(folder, task_id).root
     found = find_task_folder(root, task_id, prefer)
     tell_edits(root, found, goes_on=goes_on)
@@ -98,41 +103,21 @@ def locate_task(
 
 def split_task_id(folder: Path, words: list[str]) -> tuple[str | None, list[str]]:
     """Return the task that the first of some words names, if it names one, and the other words."""
-    from agentflow.api.worktree import list_homes
-    from agentflow.store import reading
-    from agentflow.workspace.git import open_repository
-
     first, *rest = words
     is_beginning = first[:_ID_BEGINS].isdecimal() and len(first) >= _ID_BEGINS
     homes = list_homes(open_repository(folder).root) if is_beginning else ()
-    known = [name for home in homes for name in reading.list_tasks(home) if name.startswith(first)]
-    is_named = is_beginning and (bool(known) or reading.is_task_id(first))
+    known = [name for home in homes for name in list_tasks(home) if name.startswith(first)]
+    is_named = is_beginning and (bool(known) or is_task_id(first))
     return (first, rest) if is_named else (None, words)
-
-
-def _states(root: Path) -> Iterator[tuple[Path, TaskState]]:
-    """Yield the tasks that can be read, the newest first."""
-    from agentflow.store import reading
-
-    for name in reversed(reading.list_tasks(root)):
-        state = reading.try_load_state(root / reading.TASKS / name)
-        if state is not None:
-            yield root / reading.TASKS / name, state
 
 
 def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
     """Show where a task stands, or how it ended."""
-    from agentflow.store.ownership import is_at_work
-    from agentflow.view.status import draw_status
-    from agentflow.view.tasks import load_snapshot
-
     root, found = locate_task(folder, task_id)
     snapshot = load_snapshot(found)
-    if json:
-        state = to_builtins(snapshot.state)
-        say_json({key: state[key] for key in FRONTMATTER_KEYS})
-    else:
-        show(draw_status(snapshot, at_work=is_at_work(root)))
+    state = to_builtins(snapshot.state)
+    rows = draw_status(snapshot, at_work=is_at_work(root))
+    tell_result({key: state[key] for key in FRONTMATTER_KEYS}, rows, json=json)
 
 
 def why(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
@@ -141,26 +126,20 @@ def why(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
     It reads what the task recorded: no model is asked and no check runs.
     """
     from agentflow.report.why import explain_task
-    from agentflow.store.ownership import is_at_work
-    from agentflow.view.tasks import load_snapshot, name_status
     from agentflow.view.verdict import draw_why
 
     root, found = locate_task(folder, task_id)
     snapshot, at_work = load_snapshot(found), is_at_work(root)
     state, is_named = snapshot.state, task_id is not None or json
     place = "" if folder.absolute() == Path.cwd() else f" -C {quote(str(folder))}"
-    told = explain_task(state, snapshot.find, at_work=at_work, is_named=is_named, place=place)
-    if json:
-        status, code = name_status(state, at_work=at_work), state.ending.exit_code if state.ending else None
-        say_json({"task_id": found.name, "status": status, "exit_code": code, **to_builtins(told)})
-    else:
-        show(draw_why(state, told, at_work=at_work))
+    why = explain_task(state, snapshot.find, at_work=at_work, is_named=is_named, place=place)
+    status, code = name_status(state, at_work=at_work), state.ending.exit_code if state.ending else None
+    result = {"task_id": found.name, "status": status, "exit_code": code, **to_builtins(why)}
+    tell_result(result, draw_why(state, why, at_work=at_work), json=json)
 
 
 def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
     """Show what happened in a task, step by step."""
-    from agentflow.store.journal import read_numbered_lines
-    from agentflow.store.reading import EVENTS, load_events
     from agentflow.view.progress import Story
 
     _, found = locate_task(folder, task_id)
@@ -174,11 +153,7 @@ def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
 
 def watch(task_id: str | None = TASK, plain: bool = PLAIN, folder: Path = FOLDER) -> None:
     """Follow a task as it runs, from any terminal. Ctrl-C leaves; the task continues."""
-    from agentflow.store.ownership import is_at_work
-    from agentflow.store.reading import follow_events
     from agentflow.view.progress import Progress, open_region
-    from agentflow.view.status import draw_status
-    from agentflow.view.tasks import load_snapshot
 
     root, found = locate_task(folder, task_id)
     medium = choose_medium(sys.stdout, os.environ)
@@ -203,8 +178,6 @@ def evidence(
 ) -> None:
     """Show the commands that a task ran, or one of them with its output."""
     from agentflow.store.bundle import pack_record
-    from agentflow.view.status import format_evidence, format_evidence_table
-    from agentflow.view.tasks import load_snapshot, read_output_tail
 
     if task_id is not None and task_id.startswith("ev-"):
         task_id, evidence_id = None, task_id
@@ -215,13 +188,13 @@ def evidence(
         return
     snapshot = load_snapshot(record)
     if evidence_id is None:
-        say_json(snapshot.evidence) if json else show(format_evidence_table(snapshot))
+        tell_result(snapshot.evidence, format_evidence_table(snapshot), json=json)
         return
     found = snapshot.find(evidence_id)
     if found is None:
         hint = "agentflow evidence lists it"
         raise TaskNotFound(f"there is no evidence {evidence_id} in this task", hint=hint)
-    say_json(found) if json else show(format_evidence(found, read_output_tail(snapshot.folder, evidence_id)))
+    tell_result(found, format_evidence(found, read_output_tail(snapshot.folder, evidence_id)), json=json)
 
 
 HTML = typer.Option(None, "--html", metavar="FILE", help="Write it as one self-contained HTML file.")
@@ -241,16 +214,13 @@ def report(
     verdict, the route, the diff, the checks, the work of each role, the evidence and the cost. It can be
     written while a task runs or waits, too.
     """
-    from agentflow.api.worktree import open_home
-
     git = open_home(folder, task_id)
     found = find_task_folder(git.root, task_id)
     if html is None and not markdown:
         text = _read_report(found)
-        say_json({"task_id": found.name, "report": text}) if json else say(text.rstrip("\n"))
+        tell_result({"task_id": found.name, "report": text}, (text.rstrip("\n"),), json=json)
         return
     from agentflow.pages.page import read_task_page
-    from agentflow.store.ownership import is_at_work
 
     page = read_task_page(found, git, at_work=is_at_work(git.root))
     if html is not None:
@@ -266,9 +236,6 @@ def report(
 
 
 def _read_report(found: Path) -> str:
-    """Return the report that a task wrote as it ended. Raises StateError where there is none."""
-    from agentflow.trust import read_content
-
     try:
         text = read_content(found / "report.md").decode("utf-8", "replace")
     except (OSError, InvalidFile):
@@ -296,9 +263,7 @@ def stats(
     folder: Path = FOLDER,
 ) -> None:
     """Show the results, cost and time of all tasks, by week and by route."""
-    from agentflow.api.worktree import list_homes
     from agentflow.pages.stats import read_stats
-    from agentflow.workspace.git import open_repository
 
     if file is not None and not plot:
         raise UsageError(f"{file}: a file is for --plot", hint=f"agentflow stats --plot {file}")
@@ -308,14 +273,10 @@ def stats(
         from agentflow.pages.templates import fill_template
 
         write_result(file, fill_template("pages/stats.svg", picture=draw_weeks(found), stats=found))
-    if json:
-        say_json(found)
-    elif file is not None:
-        say(f"Wrote {file}.")
-    elif plot:
-        show(_draw_picture(found, min(find_width(sys.stdout) or _WIDEST, _WIDEST)))
-    else:
-        show(_draw_tables(found))
+    rows: Iterable[Line | str] = _draw_tables(found)
+    if plot:
+        rows = _draw_picture(found, min(find_width(sys.stdout) or _WIDEST, _WIDEST))
+    tell_result(found, rows if file is None else (f"Wrote {file}.",), json=json)
 
 
 def _draw_tables(stats: "Stats") -> Iterator[Line]:
@@ -373,31 +334,26 @@ def _format_cost(one: "Numbers") -> str:
 
 
 def _draw_picture(stats: "Stats", width: int) -> Iterator[Line]:
-    """Yield one bar a week: its length is the number of tasks, its parts are their results."""
     if not stats.weeks:
         yield from _draw_tables(stats)
         return
     yield from (*_draw_total(stats), BLANK)
-    glyphs = _choose_glyphs()
-    legend = (part for came, shape in glyphs.items() for part in (shape, span(f" {came}   ", Style.DIM)))
-    yield line(span("tasks a week".ljust(_NAME + 2), Style.DIM), *legend, hang=_NAME + 2)
-    most = max(week.tasks for week in stats.weeks)
-    for week in stats.weeks[-_WEEKS:]:
-        bar = _draw_bar(week.came, glyphs, (width - _NAME - _REST) / most)
-        told = f"  {week.tasks:,}  {_format_cost(week)}" if week.tasks else "  0"
-        yield line(span(week.name.ljust(_NAME + 2)), *bar, span(told, Style.DIM))
-
-
-def _choose_glyphs() -> Mapping["ResultKind", Span]:
     from agentflow.pages.stats import ResultKind
 
-    return {
+    glyphs = {
         ResultKind.VERIFIED: span("█", Style.GOOD),
         ResultKind.CAVEAT: span("▓", Style.WARN),
         ResultKind.ANSWERED: span("▒", Style.ACCENT),
         ResultKind.NOT_VERIFIED: span("░", Style.BAD),
         ResultKind.OPEN: span("·", Style.DIM),
     }
+    legend = (part for came, shape in glyphs.items() for part in (shape, span(f" {came}   ", Style.DIM)))
+    yield line(span("tasks a week".ljust(_NAME + 2), Style.DIM), *legend, hang=_NAME + 2)
+    most = max(week.tasks for week in stats.weeks)
+    for week in stats.weeks[-_WEEKS:]:
+        bar = _draw_bar(week.came, glyphs, (width - _NAME - _REST) / most)
+        numbers = f"  {week.tasks:,}  {_format_cost(week)}" if week.tasks else "  0"
+        yield line(span(week.name.ljust(_NAME + 2)), *bar, span(numbers, Style.DIM))
 
 
 def _draw_bar(

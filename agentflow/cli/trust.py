@@ -2,22 +2,26 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from agentflow.api.trust import list_hook_notes, list_items, list_untrusted, load_trust_here
 from agentflow.cli.arguments import FOLDER, JSON, make_group
-from agentflow.cli.printing import say, say_json
+from agentflow.cli.printing import say, say_json, tell_result
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, UsageError
 from agentflow.core.record import to_builtins
+from agentflow.library.plugins import InstalledPlugin, PluginStore, count_parts
 from agentflow.parse import expand_home
 from agentflow.redact import format_count, list_some
+from agentflow.settings import find_folders
+from agentflow.trust import record_trust
+from agentflow.workspace.git import open_repository
 
 if TYPE_CHECKING:
     from agentflow.api.plugins import PluginCandidate
-    from agentflow.api.trust_items import Item
-    from agentflow.trust import TrustRecord
 
 
 def trust(
@@ -26,31 +30,29 @@ def trust(
     folder: Path = FOLDER,
 ) -> int:
     """Review and trust this repository's hooks, roles, rules and checks. Any later change asks again."""
-    from agentflow.api.trust import list_hook_notes, list_items, list_untrusted, load_trust_here
-    from agentflow.settings import find_folders
-    from agentflow.trust import record_trust
-    from agentflow.workspace.git import open_repository
-
     root = open_repository(folder).root
     found, left = list_items(root), list_untrusted(root)
     before, notes = load_trust_here(root), list_hook_notes(root)
     if not json:
         for item in found:
-            say(f"{_name_standing(item, left, before):<8} {item.kind:<12} {item.file}")
+            is_changed = item.file in before.files
+            standing = "trusted" if item not in left else "changed" if is_changed else "new"
+            say(f"{'invalid' if item.problem else standing:<8} {item.kind:<12} {item.file}")
             say(f"{'':<8} {item.does}")
         for note in notes:
             say(f"note     {note}")
     invalid = {item.file for item in found if item.problem}
     valid, left = (tuple(item for item in each if item.file not in invalid) for each in (found, left))
     may_ask = bool(left) and not json and sys.stdin.isatty()
-    agreed = bool(left) and (yes or (may_ask and _agrees(len({item.file for item in left}))))
+    question = f"trust {format_count(len({item.file for item in left}), 'file')} as shown?"
+    agreed = bool(left) and (yes or (may_ask and typer.confirm(question, default=False, err=True)))
     if agreed:
         record_trust(find_folders(os.environ).config, root, {item.file: item.sha256 for item in valid})
     if json:
-        told = [
+        items = [
             {**to_builtins(item), "trusted": item in valid and (agreed or item not in left)} for item in found
         ]
-        say_json({"root": str(root), "items": told, "notes": list(notes)})
+        say_json({"root": str(root), "items": items, "notes": list(notes)})
     else:
         is_any_valid = bool(valid) or not invalid
         say(_describe_outcome(bool(left), agreed, len(valid)) if is_any_valid else "Nothing was trusted.")
@@ -60,24 +62,10 @@ def trust(
     return Exit.VERIFIED if agreed or not left else Exit.CONFIG
 
 
-def _name_standing(item: "Item", left: "tuple[Item, ...]", before: "TrustRecord") -> str:
-    """Return the standing of a file in one word."""
-    if item.problem:
-        return "invalid"
-    if item not in left:
-        return "trusted"
-    return "changed" if item.file in before.files else "new"
-
-
-def _agrees(files: int) -> bool:
-    return typer.confirm(f"trust {files} file{'s' if files > 1 else ''} as shown?", default=False, err=True)
-
-
 def _describe_outcome(had_left: bool, agreed: bool, count: int) -> str:
-    if agreed and count == 1:
-        return "Trusted 1 entry. If it changes, you will be asked again."
     if agreed:
-        return f"Trusted {count} entries. If any of them changes, you will be asked again."
+        what = ("1 entry", "it") if count == 1 else (f"{count} entries", "any of them")
+        return f"Trusted {what[0]}. If {what[1]} changes, you will be asked again."
     if had_left:
         return "Nothing was trusted. Without a terminal, use `agentflow trust --yes`."
     return "Everything is trusted." if count else "Nothing in this repository needs your trust."
@@ -108,35 +96,28 @@ def add_plugin(
 def list_plugins(json: bool = JSON) -> None:
     """List the plugins, what each contains, and changed files."""
     from agentflow.api.plugins import open_store
-    from agentflow.library.plugins import count_parts
 
-    store = open_store()
-    rows: list[dict[str, Any]] = []
-    for each in store.load():
-        changed = store.find_changed(each)
-        parts: dict[str, int] = {}
-        try:
-            parts = parts if changed else count_parts(store.read(each))
-        except AgentflowError as error:
-            changed = (str(error),)
-        row: dict[str, Any] = {
-            "name": each.name,
-            "version": each.version,
-            "source": each.source,
-            "entry": each.entry,
-        }
-        rows.append({**row, "commit": each.commit, "parts": parts, "changed": list(changed)})
-    if json:
-        say_json(rows)
-        return
-    for row in rows:
-        brings = ", ".join(format_count(count, part) for part, count in row["parts"].items() if count)
-        state = f"CHANGED, nothing runs: {row['changed'][0]}" if row["changed"] else brings or "nothing"
-        say(f"{row['name']} {row['version']}".rstrip())
-        say(f"  {state}")
-        say(f"  from {row['source']} {row['entry']} {row['commit'][:12]}".rstrip())
-    if not rows:
-        say("No plugin was added. `agentflow plugins add SOURCE` adds one.")
+    rows = [_to_plugin_row(plugin, open_store()) for plugin in open_store().load()]
+    texts = [text for row in rows for text in _describe_plugin(row)]
+    none = ["No plugin was added. `agentflow plugins add SOURCE` adds one."]
+    tell_result(rows, texts if rows else none, json=json)
+
+
+def _to_plugin_row(plugin: InstalledPlugin, store: PluginStore) -> dict[str, Any]:
+    changed, parts = store.find_changed(plugin), dict[str, int]()
+    try:
+        parts = parts if changed else count_parts(store.read(plugin))
+    except AgentflowError as error:
+        changed = (str(error),)
+    keys = ("name", "version", "source", "entry", "commit")
+    return {**{key: getattr(plugin, key) for key in keys}, "parts": parts, "changed": list(changed)}
+
+
+def _describe_plugin(row: dict[str, Any]) -> Iterator[str]:
+    brings = ", ".join(format_count(count, part) for part, count in row["parts"].items() if count)
+    yield f"{row['name']} {row['version']}".rstrip()
+    yield f"  CHANGED, nothing runs: {row['changed'][0]}" if row["changed"] else f"  {brings or 'nothing'}"
+    yield f"  from {row['source']} {row['entry']} {row['commit'][:12]}".rstrip()
 
 
 @plugins.command(name="update", epilog="Example: agentflow plugins update review-kit")
@@ -173,7 +154,6 @@ def _to_absolute(source: str) -> str:
 
 
 def _decide(candidate: "PluginCandidate", differences: tuple[str, ...], *, yes: bool) -> int:
-    """Show a plugin, ask, and install it; without an answer nothing is changed."""
     from agentflow.api.plugins import install_plugin
 
     record = candidate.record

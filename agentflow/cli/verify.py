@@ -12,8 +12,21 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from agentflow.api.boundary import TaskRequest, describe_sandbox, open_sandbox, sweep_leftovers
+from agentflow.api.verification import (
+    VerificationRow,
+    choose_exit,
+    list_untrusted_checks,
+    reverify_records,
+    run_checks,
+    summarize_checks,
+    summarize_records,
+)
+from agentflow.api.worktree import open_home
+from agentflow.checks.interchange import convert_to_sarif, to_junit_xml
 from agentflow.cli.arguments import FOLDER, JSON, MODEL, NO_SANDBOX, read_words
-from agentflow.cli.printing import require_folders, say, say_json, show, write_result
+from agentflow.cli.printing import require_folders, say, show, tell_result, write_result
+from agentflow.cli.prompts import agree
 from agentflow.cli.tasks import find_task_folder
 from agentflow.core.check_command import format_command
 from agentflow.core.errors import ConfigError, Exit, UsageError
@@ -22,14 +35,13 @@ from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode
 from agentflow.core.verdict import count_mutants
 from agentflow.parse import decode
+from agentflow.sandbox.run import Sandbox
+from agentflow.store.reading import find
 from agentflow.view.text import clip, find_width, send, span
+from agentflow.workspace.git import Git, open_repository
 
 if TYPE_CHECKING:
-    from agentflow.api.verification import VerificationRow
     from agentflow.checks.interchange import SarifResult
-    from agentflow.sandbox.run import Sandbox
-    from agentflow.workspace.git import Git
-
 
 RECORDED = typer.Argument(
     None,
@@ -64,22 +76,9 @@ def verify_here(
     those that were judged. With --mutants, one small edit after the other is made in a copy of the changed
     code (of the files here since the last commit, or of RANGE), and the tests run: 4 if they miss one.
     """
-    from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox, sweep_leftovers
-    from agentflow.api.verification import (
-        choose_exit,
-        list_untrusted_checks,
-        reverify_records,
-        run_checks,
-        summarize_checks,
-        summarize_records,
-    )
-    from agentflow.api.worktree import open_home
-    from agentflow.cli.prompts import agree
-    from agentflow.workspace.git import open_repository
-
     require_folders(junit, sarif)
     git = open_home(folder, task_id) if task_id and not mutants else open_repository(folder)
-    sandbox = open_sandbox(git, Wish(no_sandbox=no_sandbox, network=network, agree=agree))
+    sandbox = open_sandbox(git, TaskRequest(no_sandbox=no_sandbox, network=network, agree=agree))
     if not json:
         for said in (*sweep_leftovers(), describe_sandbox(sandbox), *list_untrusted_checks(sandbox.root)):
             say(said)
@@ -94,14 +93,12 @@ def verify_here(
         if not json:
             show(row.lines)
     _write_interchange(shown, junit, sarif)
-    if json:
-        say_json([row.values for row in shown])
-    else:
-        show((summarize_records(shown) if task_id else summarize_checks(shown, dry_run=dry_run),))
+    summary = summarize_records(shown) if task_id else summarize_checks(shown, dry_run=dry_run)
+    tell_result([row.values for row in shown], (summary,), json=json)
     return choose_exit(shown)
 
 
-def _show_mutants(sandbox: "Sandbox", git: "Git", revisions: str, sarif: Path | None, *, json: bool) -> int:
+def _show_mutants(sandbox: Sandbox, git: Git, revisions: str, sarif: Path | None, *, json: bool) -> int:
     from agentflow.api.mutation import MutationRequest, describe_mutation, find_mutation
 
     request = MutationRequest(revisions=revisions, tell=lambda said: None if json else say(said))
@@ -110,18 +107,12 @@ def _show_mutants(sandbox: "Sandbox", git: "Git", revisions: str, sarif: Path | 
         from agentflow.ci.review import list_survivors, to_sarif
 
         write_result(sarif, encode(to_sarif(tuple(list_survivors(found.mutants)))).decode() + "\n")
-    if json:
-        say_json({**count_mutants(found.mutants), "unread": list(found.unread)})
-    else:
-        show(describe_mutation(found))
+    result = {**count_mutants(found.mutants), "unread": list(found.unread)}
+    tell_result(result, describe_mutation(found), json=json)
     return Exit.CAVEAT if found.is_open else Exit.VERIFIED
 
 
-def _write_interchange(
-    rows: "Sequence[VerificationRow]", junit: Path | None, sarif_file: Path | None
-) -> None:
-    from agentflow.checks.interchange import convert_to_sarif, to_junit_xml
-
+def _write_interchange(rows: Sequence[VerificationRow], junit: Path | None, sarif_file: Path | None) -> None:
     ran = [row.ran for row in rows if row.ran is not None]
     if junit is not None:
         write_result(junit, to_junit_xml(ran))
@@ -166,38 +157,28 @@ def export_bundle(
     What holds a secret is left out. `verify FILE` and `replay FILE` work in any clone that has the commit.
     """
     from agentflow.store.bundle import export_task
-    from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
     found = find_task_folder(git.root, task_id)
     if ref:
         if attestation is not None:
             raise UsageError("an attestation needs a file: leave out --ref, or export twice")
-        _keep(git, found, json=json)
+        from agentflow.ci.review import keep_record
+
+        kept = keep_record(git, found)
+        said = f"Kept the task in {kept}. Send it with: git push origin {kept}"
+        tell_result({"task_id": found.name, "ref": kept}, (said,), json=json)
         return
     written = export_task(git, found, target)
     if attestation is not None:
         from agentflow.store.bundle import make_statement
 
         write_result(attestation, encode(make_statement(git, found, Path(written.path))).decode() + "\n")
-    if json:
-        say_json(written)
-    else:
-        if written.left_out:
-            say(f"Left out, for a secret in it: {', '.join(written.left_out)}.")
-        say(
-            f"Wrote {written.path} ({written.address[:16]}). Check it with `agentflow verify {written.path}`."
-        )
-
-
-def _keep(git: "Git", task: Path, *, json: bool) -> None:
-    from agentflow.ci.review import keep_record
-
-    kept = keep_record(git, task)
-    if json:
-        say_json({"task_id": task.name, "ref": kept})
-    else:
-        say(f"Kept the task in {kept}. Send it with: git push origin {kept}")
+    rows = [f"Left out, for a secret in it: {', '.join(written.left_out)}."] if written.left_out else []
+    rows += [
+        f"Wrote {written.path} ({written.address[:16]}). Check it with `agentflow verify {written.path}`."
+    ]
+    tell_result(written, rows, json=json)
 
 
 def import_bundle(
@@ -210,13 +191,10 @@ def import_bundle(
     No file of the repository is changed; the change is in `change.patch` in the task's folder.
     """
     from agentflow.store.bundle import import_task
-    from agentflow.workspace.git import open_repository
 
     found = import_task(open_repository(folder), source)
-    if json:
-        say_json(found)
-    else:
-        say(f"Imported the task {found.task_id}. See it with `agentflow status {found.task_id}`.")
+    said = f"Imported the task {found.task_id}. See it with `agentflow status {found.task_id}`."
+    tell_result(found, (said,), json=json)
 
 
 BASE = typer.Option(
@@ -255,35 +233,28 @@ class CiEvent(Record):
     issue: int = 0
     """The number of the issue that was given a label; 0 for none."""
     label: str = ""
-    request: str = ""
+    text: str = ""
     """The title and the text of that issue."""
-
-    @property
-    def branch(self) -> str:
-        """The branch for the change that an issue asks for; made of its number alone."""
-        return f"agentflow/issue-{self.issue}"
 
 
 def _read_event(environ: Mapping[str, str]) -> CiEvent:
-    """Return the event that started this job, or an empty one outside of GitHub. Raises ConfigError."""
     path = environ.get("GITHUB_EVENT_PATH")
     if not path:
         return CiEvent()
     try:
         with Path(path).open("rb") as file:
-            told: object = decode(dict[str, object], file.read(_MOST_BYTES), path)
+            event: object = decode(dict[str, object], file.read(_MOST_BYTES), path)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    number = _find(told, "issue", "number")
-    if _text(told, "action") != "labeled" or not isinstance(number, int):
-        base, description = _text(told, "pull_request", "base", "sha"), _text(told, "pull_request", "body")
+    number = _find(event, "issue", "number")
+    if _text(event, "action") != "labeled" or not isinstance(number, int):
+        base, description = _text(event, "pull_request", "base", "sha"), _text(event, "pull_request", "body")
         return CiEvent(base=base, description=description)
-    request = f"{_text(told, 'issue', 'title')}\n\n{_text(told, 'issue', 'body')}".strip()
-    return CiEvent(issue=number, label=_text(told, "label", "name"), request=request)
+    text = f"{_text(event, 'issue', 'title')}\n\n{_text(event, 'issue', 'body')}".strip()
+    return CiEvent(issue=number, label=_text(event, "label", "name"), text=text)
 
 
 def _find(event: object, *keys: str) -> object:
-    """Return the value under a path of keys, or None."""
     for key in keys:
         event = event.get(key) if isinstance(event, dict) else None
     return event
@@ -313,8 +284,6 @@ def ci(
     for in all changed code, as by `verify --mutants`, and fail. Started by a label on an issue, it carries
     out what the issue says and commits it on a branch. Exit codes are those of `verify` and `task`.
     """
-    from agentflow.workspace.git import open_repository
-
     git, event = open_repository(folder), _read_event(os.environ)
     if event.issue:
         return _work_on_issue(git, event, label, model, no_sandbox=no_sandbox)
@@ -326,14 +295,8 @@ def ci(
 
 
 def _verify_again(
-    git: "Git",
-    event: CiEvent,
-    base: str,
-    targets: tuple[Path | None, Path | None],
-    demands: CiDemands,
+    git: Git, event: CiEvent, base: str, targets: tuple[Path | None, Path | None], demands: CiDemands
 ) -> int:
-    """Run the records of the named tasks again and report the result."""
-    from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
     from agentflow.ci.review import PullRequestReview, find_named_tasks, review_pull_request
 
     named = find_named_tasks(git, base, event.description)
@@ -343,7 +306,7 @@ def _verify_again(
         say("No commit of this pull request names an agentflow task, so nothing was verified.")
         if not demands.killed:
             return code
-    sandbox = open_sandbox(git, Wish(no_sandbox=demands.no_sandbox))
+    sandbox = open_sandbox(git, TaskRequest(no_sandbox=demands.no_sandbox))
     say(describe_sandbox(sandbox))
     if named:
         review = review_pull_request(sandbox, git, base, named, show)
@@ -360,7 +323,6 @@ def _verify_again(
 
 
 def _tell(remarks: "Sequence[SarifResult]", text: str, targets: tuple[Path | None, Path | None]) -> None:
-    """Write summary and SARIF, and on GitHub an annotation for each remark."""
     from agentflow.ci.review import to_annotation, to_sarif
 
     summary, sarif = targets
@@ -382,29 +344,23 @@ def _append(place: Path, text: str) -> None:
         raise ConfigError(f"cannot write {place}: {error.strerror}") from None
 
 
-def _work_on_issue(git: "Git", event: CiEvent, label: str, model: str | None, *, no_sandbox: bool) -> int:
-    """Carry out what an issue asks for; commit it on a new branch if it is verified."""
-    from agentflow.api.boundary import Wish
+def _work_on_issue(git: Git, event: CiEvent, label: str, model: str | None, *, no_sandbox: bool) -> int:
     from agentflow.api.undo import commit_task
     from agentflow.ci.review import keep_record
-    from agentflow.cli.launch import Job, launch
-    from agentflow.store.reading import find
+    from agentflow.cli.task import launch
 
     if event.label != label:
         say(f"The issue did not get the label {label}, so there is nothing to do.")
         return Exit.VERIFIED
-    job = Job(
-        text=read_words([event.request]),
-        model=model,
-        plain=True,
-        consent=Consent.NO,
-        wish=Wish(no_sandbox=no_sandbox),
+    request = TaskRequest(
+        text=read_words([event.text]), model=model, plain=True, consent=Consent.NO, no_sandbox=no_sandbox
     )
-    code = launch(git.root, job)
+    code = launch(git.root, request)
     if code == Exit.VERIFIED:
-        committed = commit_task(git.root, branch=event.branch)
+        branch = f"agentflow/issue-{event.issue}"
+        committed = commit_task(git.root, branch=branch)
         ref = keep_record(git, find(git.root, None))
-        say(f"committed  {committed.commit[:10]} on {event.branch}; its record is {ref}")
+        say(f"committed  {committed.commit[:10]} on {branch}; its record is {ref}")
         if output := os.environ.get("GITHUB_OUTPUT"):
-            _append(Path(output), f"branch={event.branch}\nrecord={ref}\n")
+            _append(Path(output), f"branch={branch}\nrecord={ref}\n")
     return code

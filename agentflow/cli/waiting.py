@@ -1,10 +1,20 @@
 """A person's commands for a task: `resume`, `answer`, `approve`, `deny`, `cancel` and `undo`."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
+from agentflow.api.boundary import TaskRequest
+from agentflow.api.decisions import (
+    answer_question,
+    decide_approval,
+    find_pending,
+    parse_edited_input,
+    send_message,
+)
+from agentflow.api.worktree import open_home, open_home_of_pending
 from agentflow.cli.arguments import (
     EVENTS_FILE,
     FOLDER,
@@ -23,13 +33,15 @@ from agentflow.cli.arguments import (
     choose_consent,
     choose_detail,
 )
-from agentflow.cli.printing import say, say_json, tell_edits
+from agentflow.cli.printing import say, tell_edits, tell_result
 from agentflow.cli.tasks import find_task_folder, locate_task, split_task_id
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Answer
-from agentflow.core.record import to_builtins
 from agentflow.core.task import Status
 from agentflow.redact import to_one_line
+
+if TYPE_CHECKING:
+    from agentflow.api.undo import UndoResult
 
 PENDING = typer.Argument(..., metavar="ID", help="The id of what waits; `agentflow status` shows it.")
 BY = typer.Option("", "--by", metavar="NAME", help="Your name, recorded with the decision.")
@@ -55,10 +67,9 @@ def resume_task(
 
     A task that came with the repository is continued only if you name it and its model.
     """
-    from agentflow.api.boundary import Wish
-    from agentflow.cli.launch import Job, relaunch
+    from agentflow.cli.task import relaunch
 
-    job = Job(
+    request = TaskRequest(
         model=model,
         consent=choose_consent(yes=yes, no_input=no_input),
         json=json,
@@ -66,9 +77,10 @@ def resume_task(
         stream=stream,
         detail=choose_detail(quiet=quiet, verbose=verbose),
         plain=plain,
-        wish=Wish(no_sandbox=no_sandbox, network=network),
+        no_sandbox=no_sandbox,
+        network=network,
     )
-    return relaunch(folder, task_id, job)
+    return relaunch(folder, task_id, request)
 
 
 def approve(
@@ -81,8 +93,6 @@ def approve(
     folder: Path = FOLDER,
 ) -> None:
     """Approve a tool call or changed checks that wait for you. Then continue with `resume`."""
-    from agentflow.api.decisions import parse_edited_input
-
     _decide(folder, pending_id, Answer(approved=True, input=parse_edited_input(args), by=by, comment=comment))
 
 
@@ -110,15 +120,14 @@ def answer_task(
     folder: Path = FOLDER,
 ) -> int:
     """Answer a task's question and continue the task."""
-    from agentflow.api.decisions import answer_question
-    from agentflow.cli.launch import Job, relaunch
+    from agentflow.cli.task import relaunch
 
     task_id, said = split_task_id(folder, words)
     if not said:
         raise UsageError(f"say what the answer to {task_id} is", hint="agentflow status shows what it asks")
     root, found = locate_task(folder, task_id, prefer=lambda task: bool(task.pending))
     answer_question(root, found.name, said)
-    return relaunch(root, found.name, Job(detail=choose_detail(quiet=quiet, verbose=verbose)))
+    return relaunch(root, found.name, TaskRequest(detail=choose_detail(quiet=quiet, verbose=verbose)))
 
 
 def stop_task(
@@ -147,9 +156,6 @@ def say_to_task(
     folder: Path = FOLDER,
 ) -> None:
     """Send a message to a running task. The working role reads it before its next turn."""
-    from agentflow.api.decisions import send_message
-    from agentflow.api.worktree import open_home
-
     task_id, said = split_task_id(folder, words)
     if not said:
         raise UsageError(f"say what {task_id} should be told", hint="agentflow say TASK use the new parser")
@@ -160,16 +166,13 @@ def say_to_task(
 
 
 def _decide(folder: Path, pending_id: str, decision: Answer) -> None:
-    from agentflow.api.decisions import decide_approval, find_pending
-    from agentflow.api.worktree import open_home_of_pending
-
     root = open_home_of_pending(folder, pending_id).root
     tell_edits(root, find_pending(root, pending_id))
-    told = decide_approval(root, pending_id, decision)
-    if told.before:
-        say(f"{pending_id} was already decided: {told.word}")
+    decided = decide_approval(root, pending_id, decision)
+    if decided.before:
+        say(f"{pending_id} was already decided: {decided.word}")
     else:
-        say(f"{pending_id} {told.word}. Continue with: agentflow resume {told.task_id}")
+        say(f"{pending_id} {decided.word}. Continue with: agentflow resume {decided.task_id}")
 
 
 _GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentflow/objects) git show {}:FILE"
@@ -188,31 +191,28 @@ def restore_files(
     from agentflow.api.undo import undo
 
     root, found = locate_task(folder, task_id, goes_on=True)
-    told = undo(found.name, folder=root, dry_run=dry_run, force=force)
-    if json:
-        say_json(told)
-    else:
-        _show(told.task_id, to_builtins(told))
+    result = undo(found.name, folder=root, dry_run=dry_run, force=force)
+    tell_result(result, _describe_undo(result), json=json)
 
 
-def _show(task_id: str, told: dict[str, Any]) -> None:
+def _describe_undo(result: "UndoResult") -> Iterator[str]:
     from agentflow.api.undo import MOST_LISTED
 
-    if told["state"] == "already_undone":
-        say(f"task {task_id} was undone {told['at'] or 'before'}; nothing to do")
+    if result.state == "already_undone":
+        yield f"task {result.task_id} was undone {result.at or 'before'}; nothing to do"
         return
-    if told["state"] == "nothing_to_undo":
-        say(f"task {task_id} left no change that is still there; nothing to do")
+    if result.state == "nothing_to_undo":
+        yield f"task {result.task_id} left no change that is still there; nothing to do"
         return
-    is_plan = told["state"] == "would_undo"
-    say(f"{'would undo' if is_plan else 'undid'} task {task_id}")
-    for verb in ("restored", "removed"):
-        for path in told[verb]:
-            note = "  (changed since)" if path in told["in_the_way"] else ""
-            say(f"  {verb.removesuffix('d') if is_plan else verb:<9} {to_one_line(path)}{note}")
-    for path in told["kept"][:MOST_LISTED]:
-        say(f"  {'keep' if is_plan else 'kept':<9} {to_one_line(path)}  (not changed by the task)")
-    if told["in_the_way"] and told["replaced"]:
-        say(f"what was there is kept: {_GET_BACK.format(told['replaced'])}")
-    if is_plan and told["in_the_way"]:
-        say(f"{len(told['in_the_way'])} of these changed since: they need --force; your versions are kept")
+    is_plan = result.state == "would_undo"
+    yield f"{'would undo' if is_plan else 'undid'} task {result.task_id}"
+    for verb, paths in (("restored", result.restored), ("removed", result.removed)):
+        for path in paths:
+            note = "  (changed since)" if path in result.in_the_way else ""
+            yield f"  {verb.removesuffix('d') if is_plan else verb:<9} {to_one_line(path)}{note}"
+    for path in result.kept[:MOST_LISTED]:
+        yield f"  {'keep' if is_plan else 'kept':<9} {to_one_line(path)}  (not changed by the task)"
+    if result.in_the_way and result.replaced:
+        yield f"what was there is kept: {_GET_BACK.format(result.replaced)}"
+    if is_plan and result.in_the_way:
+        yield f"{len(result.in_the_way)} of these changed since: they need --force; your versions are kept"

@@ -153,8 +153,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     model = repo.scripted(
         [play.role("implementer", *turns, *play.MENDED, play.submit(*changed)), play.verified()]
     )
-    order = "agentflow.Order(consent=agentflow.core.pending.Consent.NO)"
-    task = f"agentflow.run_task({play.TEXT!r}, model={model!r}, capabilities=(Lab(),), order={order})"
+    request = "agentflow.TaskRequest(consent=agentflow.core.pending.Consent.NO)"
+    task = f"agentflow.run_task({play.TEXT!r}, model={model!r}, capabilities=(Lab(),), request={request})"
     code = f"{TOOLS}\nimport agentflow.core.pending\n{task}\n"
     (folder / "program.py").write_text(code)
     subprocess.run(
