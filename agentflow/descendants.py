@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -61,10 +61,9 @@ def make_halt_check(
 
 def lower_priority(process: int) -> None:
     """Give a command a lower priority than ours, so that its fork bomb cannot keep us from ending it."""
-    try:
+    # it may have ended, or we were started with a lower one (`nice -n 15 agentflow`), which is kept
+    with suppress(ProcessLookupError, PermissionError):
         os.setpriority(os.PRIO_PROCESS, process, _NICE)
-    except ProcessLookupError:
-        pass  # it was quick
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def explain_command(
     """Explain which rule decides each part of a command. Nothing is run."""
     from agentflow.api.boundary import Wish, open_sandbox
     from agentflow.api.content import load_content, load_hooks_here, load_rules_here
-    from agentflow.permissions.role_rules import explain_call, find_scope
+    from agentflow.permissions.role_rules import explain_call, is_left_to_sandbox
     from agentflow.permissions.user_rules import RuleCall
     from agentflow.tools.registry import make_standard_toolbox
     from agentflow.tools.shell import BASH
@@ -131,20 +131,20 @@ def explain_command(
     found = load_content(root, make_standard_toolbox()).find_role(role)
     runner = open_sandbox(git, Wish(must_run=True)).of(found.part)
     call = RuleCall(tool=BASH, given={"command": command}, root=root)
-    answer = explain_call(found, load_rules_here(root), call, find_scope(found, BASH, runner))
+    answer = explain_call(found, load_rules_here(root), call, is_held=is_left_to_sandbox(found, BASH, runner))
     hooks = [hook.name for hook in load_hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
-    besides = (_describe_reach(role, runner), *(f"hook: {name} may still refuse it" for name in hooks))
+    besides = (_describe_reach(runner), *(f"hook: {name} may still refuse it" for name in hooks))
     if json:
         say_json({**to_builtins(answer), "besides": besides})
         return
     show(_draw_explanation(answer, besides))
 
 
-def _describe_reach(role: str, runner: "Sandbox") -> str:
+def _describe_reach(runner: "Sandbox") -> str:
     """Return what the sandbox lets a role's commands do, independently of the rules."""
     from agentflow.api.boundary import describe_sandbox
     from agentflow.core.routing import Access
-    from agentflow.sandbox.profile import ACCESS, Level
+    from agentflow.sandbox.profile import Level
 
     if runner.level is Level.NONE:
         return describe_sandbox(runner)
@@ -153,7 +153,7 @@ def _describe_reach(role: str, runner: "Sandbox") -> str:
         Access.WRITE: "write the repository, but for protected files such as .git and .claude",
         Access.THROW_AWAY: "work on a copy that is thrown away",
     }
-    does = reach[ACCESS.get(role, Access.READ)]
+    does = reach[runner.access]
     return f"sandbox: its commands {does}; without home and network, unless your settings open them"
 
 
