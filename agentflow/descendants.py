@@ -59,10 +59,9 @@ def make_halt_check(
 
 def lower_priority(process: int) -> None:
     """Give a command a lower priority than ours, so that its fork bomb cannot keep us from ending it."""
-    try:
+    # it may have ended, or we were started with a lower one (`nice -n 15 agentflow`), which is kept
+    with suppress(ProcessLookupError, PermissionError):
         os.setpriority(os.PRIO_PROCESS, process, _NICE)
-    except ProcessLookupError:
-        pass  # it was quick
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from agentflow.library.substitution import (
     substitute,
     substitute_in_shell,
 )
-from agentflow.permissions.role_rules import explain_role_refusal, find_scope
+from agentflow.permissions.role_rules import explain_role_refusal, is_left_to_sandbox
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import apply_rules, build_exceptions
 from agentflow.redact import redact_text, strip_colours, to_one_line
@@ -271,7 +271,7 @@ def _find_refusal(place: _Place, command: PromptCommand, line: str, runner: Sand
         source=str(command.path),
         origin=command.origin,
     )
-    return explain_role_refusal(caller, BASH, line, find_scope(caller, BASH, runner))
+    return explain_role_refusal(caller, BASH, line, is_held=is_left_to_sandbox(caller, BASH, runner))
 
 
 def _clip(text: str, most: int) -> str:

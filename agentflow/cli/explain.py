@@ -113,9 +113,9 @@ def explain_command(
     """Explain which rule decides each part of a command. Nothing is run."""
     from agentflow.api.boundary import TaskRequest, describe_sandbox, open_sandbox
     from agentflow.api.content import load_content, load_hooks_here, load_rules_here
-    from agentflow.permissions.role_rules import explain_call, find_scope
+    from agentflow.permissions.role_rules import explain_call, is_left_to_sandbox
     from agentflow.permissions.user_rules import RuleCall
-    from agentflow.sandbox.profile import ACCESS, Level
+    from agentflow.sandbox.profile import Level
     from agentflow.tools.registry import make_standard_toolbox
     from agentflow.tools.shell import BASH
 
@@ -124,8 +124,8 @@ def explain_command(
     found = load_content(root, make_standard_toolbox()).find_role(role)
     runner = open_sandbox(git, TaskRequest(must_run=True)).of(found.part)
     call = RuleCall(tool=BASH, given={"command": command}, root=root)
-    answer = explain_call(found, load_rules_here(root), call, find_scope(found, BASH, runner))
-    reach = _REACH[ACCESS.get(role, Access.READ)]
+    answer = explain_call(found, load_rules_here(root), call, is_held=is_left_to_sandbox(found, BASH, runner))
+    reach = _REACH[runner.access]
     if runner.level is Level.NONE:
         reach = describe_sandbox(runner)
     hooks = [hook.name for hook in load_hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]

@@ -185,7 +185,6 @@ class Audience:
 
 
 def _drop_items(absent: frozenset[str], text: str) -> str:
-    """Return Markdown without the list items that name one of these tools in backticks."""
     return _ITEM.sub(lambda item: item[0] if absent.isdisjoint(_NAMED.findall(item[0])) else "", text)
 
 
@@ -233,7 +232,6 @@ class AgentFactory(Record):
         return agent.replace(depth=len(parents), within=parents, room=self.kit.room(agent.model_id))
 
     def _build_personas(self, first: Agent, around: Surroundings) -> dict[str, Persona]:
-        """Return every role that the conversation can come to, however often it is handed over."""
         personas: dict[str, Persona] = {}
         wanted = list(first.role.handoffs)
         while wanted:

@@ -87,14 +87,12 @@ class UseSkills(Record):
         return Output(content=format_skill(skill, self._fill(skill, found, wanted.arguments, context)))
 
     def _search(self, words: str) -> Output:
-        """Return the skills that are nearest to these words."""
         ranked = rank_by_words(words, self.offer.all)
         near = [skill for skill, score in ranked if score > 0] or [skill for skill, _ in ranked]
         listed = "\n".join(map(format_skill_line, near[:_MAX_FOUND]))
         return Output(content=f"there is no skill {words} for you; the nearest are\n{listed}")
 
     def _fill(self, skill: Skill, found: SkillBody, words: str, context: ToolContext) -> str:
-        """Return a body with its placeholders replaced and its commands run."""
         places = {
             "CLAUDE_SKILL_DIR": str(skill.folder),
             "CLAUDE_SESSION_ID": context.task_id,

@@ -83,7 +83,6 @@ def list_standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
 
 
 def _list_of_implementer(kit: Kit) -> Iterator[Capability]:
-    """Yield what only the role that changes files is given."""
     if kit.todos:
         yield CurrentTodo(todos=kit.todos)
     if kit.repair is not None:

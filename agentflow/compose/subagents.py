@@ -178,14 +178,12 @@ class Delegate(Record):
 
 
 def _quote_parent(wanted: Context, run: Run) -> Iterator[str]:
-    """Yield what a sub-agent sees of its parent's run, as quoted text before its own prompt."""
     messages = {"minimal": (), "scoped": run.messages[:1], "full": run.messages[:-1]}
     if said := "\n\n".join(text for message in messages[wanted] if (text := _format_message(message))):
         yield read_prompt("context.md").format(said=said)
 
 
 def _format_message(message: Message) -> str:
-    """Return a message as text, without the blocks that only its provider can read."""
     lines = list[str]()
     for part in message.parts:
         match part:
@@ -203,7 +201,6 @@ def _format_message(message: Message) -> str:
 
 
 def _count_up_to(context: ToolContext) -> int:
-    """Return how many sub-agents a run has asked for, this call included."""
     run = context.run
     newest = [call.id for call in run.messages[-1].calls if call.name == DELEGATE]
     return len(run.delegated) - len(run.returned) + newest.index(context.call_id) + 1
@@ -232,7 +229,6 @@ def _can_change(role: Role, tool: Tool) -> bool:
 
 
 def _to_output(run: Run, *, is_direct: bool) -> Output:
-    """Return the last text of a sub-agent, or an error."""
     text = run.bail or run.answer or find_last_text(run)
     answered = run.outcome is RunOutcome.ANSWERED and bool(text.strip())
     delegated = SubagentResult(
@@ -287,7 +283,6 @@ def is_reader(role: Role, box: Toolbox) -> bool:
 
 
 def _restrict(outer: Role, inner: Role, names: set[str]) -> Role:
-    """Return the inner role with its rules about these tools, or the outer role's where it lists none."""
     known = {*names, *Category, *((DELEGATE,) if outer.list_rules(DELEGATE) else ())}
     listed = inner.tools
     if inner.inherits:

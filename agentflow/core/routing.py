@@ -21,6 +21,8 @@ class Access(StrEnum):
     """It stays, but for the protected paths."""
     THROW_AWAY = "throw away"
     """It is gone with the command."""
+    LAYER = "layer"
+    """The same where a layer above the repository can be had; else it cannot write there."""
     COPY = "copy"
     """It cannot write there; it works on a copy beside it, as a check does."""
 
@@ -39,13 +41,14 @@ class PipelineRole(Record):
     """What it may run where its role file is the shipped one, in words for the model."""
 
 
+_ON_A_COPY = "Any program, on a copy of the repository that is thrown away after each call."
 FIVE_ROLES = (
     PipelineRole(
         part="explorer",
         phase=Phase.EXPLORATION,
         submits=Findings,
-        may_run="Programs that only read, in pipes and loops, also `python3 -c`; no tests, builds or "
-        "programs of the repository.",
+        access=Access.LAYER,
+        may_run=_ON_A_COPY,
     ),
     PipelineRole(part="planner", phase=Phase.PLANNING, submits=Plan),
     PipelineRole(
@@ -59,15 +62,15 @@ FIVE_ROLES = (
         part="reviewer",
         phase=Phase.REVIEW,
         submits=Review,
-        may_run="Static analysis (`ruff check`, `npx eslint` and the like) and programs that only read; "
-        "no tests, builds or programs of the repository.",
+        access=Access.LAYER,
+        may_run=f"{_ON_A_COPY} No tests or builds: the checks run by themselves.",
     ),
     PipelineRole(
         part="verifier",
         phase=Phase.VERIFICATION,
         submits=Judgement,
         access=Access.THROW_AWAY,
-        may_run="Any program, on a copy of the repository that is thrown away after each call.",
+        may_run=_ON_A_COPY,
     ),
 )
 """In the order of the phases."""

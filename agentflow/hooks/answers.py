@@ -123,7 +123,6 @@ def join_texts(first: str | None, second: str | None) -> str | None:
 
 
 def _fit_known(kind: type[R], found: dict[str, Any], unknown: list[str]) -> R:
-    """Return the object of the keys that have a meaning, and add the others to `unknown`."""
     names = [field.encode_name for field in msgspec.structs.fields(kind)]
     for key in found.keys() - {*names, *PUBLIC}:
         if meant := get_close_matches(key, names, 1, cutoff=0.85):
@@ -133,7 +132,6 @@ def _fit_known(kind: type[R], found: dict[str, Any], unknown: list[str]) -> R:
 
 
 def _collect_fields(hook: Hook, answer: ScriptAnswer, unknown: list[str]) -> dict[str, Any]:
-    """Return the fields of a result that an answer sets, legal at its point or not."""
     specific = PointAnswer(hookEventName=hook.point)
     if answer.hookSpecificOutput is not None:
         specific = _fit_known(PointAnswer, answer.hookSpecificOutput, unknown)
@@ -185,7 +183,6 @@ def _find_decision(answer: ScriptAnswer, specific: PointAnswer) -> tuple[str | N
 
 
 def _to_fields(hook: Hook, word: str | None, reason: str | None) -> dict[str, Any]:
-    """Return a decision in the fields of its point."""
     if word is None:
         return {}
     decision, legal = _DECISIONS[word], POINTS[hook.point].legal
@@ -216,7 +213,6 @@ def _parse_output(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
 
 
 def _apply_exit_code(hook: Hook, said: ProgramOutput, result: HookResult, text: str) -> HookResult:
-    """Return the result as the exit code changes it."""
     if _blocks(hook, said):
         return result.replace(**_block_fields(hook, said, result))
     is_plain = said.exit_code == 0 and text and not text.startswith("{")
@@ -242,7 +238,6 @@ def _block_fields(hook: Hook, said: ProgramOutput, result: HookResult) -> dict[s
 
 
 def _find_trouble(hook: Hook, said: ProgramOutput, problem: str | None) -> tuple[str | None, bool]:
-    """Return what went wrong with a script, and whether it could not do its work."""
     code = said.exit_code
     stderr = to_one_line(said.stderr.decode("utf-8", "replace"))
     blocks = _blocks(hook, said)

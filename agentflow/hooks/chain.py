@@ -122,7 +122,6 @@ async def _decide(hooks: list[Hook], event: HookEvent) -> HookDecision:
 
 
 async def _run_scripts(hooks: list[Hook], event: HookEvent) -> dict[int, HookAnswer]:
-    """Run all scripts at once and return their answers by place."""
     answers: dict[int, HookAnswer] = {}
 
     async def one(place: int, hook: Hook, script: Script) -> None:
@@ -157,7 +156,6 @@ async def _call_function(hook: Hook, function: HookFunction, event: HookEvent) -
 
 
 def _find_illegal(point: Point, result: object) -> str | None:
-    """Return what a function answered that its point does not take, or None."""
     if result is None:
         return None
     if not isinstance(result, HookResult):
@@ -215,7 +213,6 @@ def _blocks(hook: Hook, answer: HookAnswer) -> bool:
 
 
 def _apply_change(event: HookEvent, seen: HookEvent, result: HookResult) -> HookEvent:
-    """Return the event as the hooks after this one see it."""
     rules = POINTS[event.point]
     value = getattr(result, rules.changes) if rules.changes else None
     if value is None:
@@ -228,7 +225,6 @@ def _apply_change(event: HookEvent, seen: HookEvent, result: HookResult) -> Hook
 
 
 def _patch(now: dict[str, Any], seen: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    """Return an input with one hook's changes, keeping those that others made meanwhile."""
     if now is seen:
         return wanted
     kept = {key: value for key, value in now.items() if key in wanted or key not in seen}

@@ -110,7 +110,6 @@ def _find_own_files(command: Command, hook: Hook, script: Script) -> Iterator[Pa
 
 
 def _find_change(script: Script, root: Path) -> str | None:
-    """Return why a script is not what a person trusted, or None."""
     changed = [file for file, digest in script.sealed if (fingerprint_file(root, file) or "") != digest]
     if changed:
         return f"{changed[0]} has changed since it was trusted: agentflow trust"
@@ -176,7 +175,6 @@ def _build_command(hook: Hook, script: Script, event: HookEvent) -> Command:
 
 
 def _list_trusted(root: Path) -> list[str]:
-    """Return the files directly in `.claude` that a person has trusted as they are now."""
     try:
         trusted = load_trust(find_folders(os.environ).config, root)
     except (OSError, InvalidFile):
@@ -186,7 +184,6 @@ def _list_trusted(root: Path) -> list[str]:
 
 
 def _explain_failure(command: Command, error: OSError | ValueError) -> str:
-    """Say why a program could not be started, such as for a missing interpreter."""
     reason = str(getattr(error, "strerror", None) or error).lower()
     program = Path(command.cwd, command.argv[0])
     if isinstance(error, FileNotFoundError) and program.is_file():

@@ -31,7 +31,7 @@ from agentflow.loop.lifecycle import (
 )
 from agentflow.loop.open_skills import find_skill_bounds, require_allowed_by_skill
 from agentflow.parse import Mismatch
-from agentflow.permissions.role_rules import explain_role_refusal, find_scope
+from agentflow.permissions.role_rules import explain_role_refusal, is_left_to_sandbox
 from agentflow.process import check_cancelled, make_timestamp
 from agentflow.redact import format_count, list_some, redact_text, redact_values, to_one_line
 from agentflow.tools.inputs import check_input, spell_path
@@ -97,7 +97,6 @@ async def _authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
 
 
 async def _rule_on(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall) -> Authorization:
-    """Let hooks and rules deny a call, change its input, or require a person's approval."""
     said = await _ask_hooks(agent, call, checked)
     if said.updated_input is not None:
         checked = _check_call(agent, checked.tool, said.updated_input)
@@ -125,7 +124,6 @@ async def _ask_permission(agent: Agent, call: ToolCall, checked: AuthorizedCall)
 
 
 def _require_askable(agent: Agent, wanted: Record) -> None:
-    """Raise InvalidInput if a person was asked in this phase already, or the named line does not exist."""
     if agent.around.has_asked:
         raise InvalidInput(
             "nobody is asked twice in one phase, and confirming its plan counts: "
@@ -149,7 +147,6 @@ def answer_with_error(call: ToolCall, message: str) -> CallAnswered:
 
 
 def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCall:
-    """Return a call whose input fits, and which the role may make."""
     try:
         fitted = _fit(agent, tool, given)
     except Mismatch as error:
@@ -158,9 +155,10 @@ def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCa
     # roles that bound this one have a say about the tools that they have themselves
     outer = (role for role in agent.within if role.list_rules_in(tool.name, tool.category))
     for role in (agent.role, *outer):
-        scope = find_scope(role, tool, agent.around.runner)
+        is_held = is_left_to_sandbox(role, tool, agent.around.runner)
         for value in tool.list_values(judged, tool.rule_subject) or ("",):
-            if why := explain_role_refusal(role, tool, _spell(agent, tool.rule_subject, value), scope):
+            subject = _spell(agent, tool.rule_subject, value)
+            if why := explain_role_refusal(role, tool, subject, is_held=is_held):
                 raise NotAllowed(why, by=f"the list of the {role.name}")
     return AuthorizedCall(tool=tool, given=fitted, input=judged, subject=_find_subject(agent, tool, judged))
 
@@ -221,7 +219,6 @@ def _spell(agent: Agent, kind: Subject, value: str) -> str:
 
 
 def _describe_inputs(agent: Agent, tool: Tool) -> str:
-    """Say which parameters a tool takes."""
     schema = next(known.input_schema for known in agent.specs if known.name == tool.name)
     required = schema.get("required", ())
     names = [name if name in required else f"{name} (optional)" for name in schema["properties"]]
@@ -229,7 +226,6 @@ def _describe_inputs(agent: Agent, tool: Tool) -> str:
 
 
 def _refuse_unknown(agent: Agent, call: ToolCall) -> CallAnswered:
-    """Answer a call of a tool that the role does not have."""
     yours = f"Your tools: {', '.join(tool.name for tool in agent.tools)}"
     owner = agent.around.owners.get(call.name)
     if owner is None:
@@ -378,7 +374,6 @@ def _watch_role(agent: Agent, tool: Tool) -> AbstractContextManager[None]:
 
 
 def _store_output(agent: Agent, run: Run, call: ToolCall, output: Output) -> str:
-    """Keep a call's output in a file or as evidence, and return it as the model sees it."""
     full = agent.around.outputs / f"{call.id}.out"
     if output.execution is not None:
         execution = output.execution

@@ -124,7 +124,6 @@ def _with_input(found: Archive, call: ToolCall, kept: Retention) -> Archive:
 
 
 def _shorten(text: str) -> str:
-    """Return a text, of a long one its beginning, its length and its SHA-256."""
     if len(text) <= LARGE:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -193,7 +192,6 @@ def _archive_old(agent: Agent, run: Run, goal: int) -> Archive:
 
 
 def _archive(agent: Agent, run: Run, places: Iterable[int], excess: int) -> Archive:
-    """Return what of the messages at these places is archived, until so many characters are saved."""
     offered = add_recall(run.head.tools)
     calls = {call.id: call for message in run.messages for call in message.calls}
     succeeded = _find_succeeded(run.messages)
@@ -221,7 +219,6 @@ def _archive_newest(agent: Agent, run: Run, most: int) -> Archive:
 
 
 def _add_archive(run: Run, entry: HistoryCompacted, old: Archive) -> HistoryCompacted:
-    """Return the entry with an archive in it, and with the tool that reads archived results."""
     tools = add_recall(run.head.tools) if old.files else run.head.tools
     changed = () if tools == run.head.tools else tools
     return entry.replace(results=old.results, inputs=old.inputs, tools=changed)
@@ -230,7 +227,6 @@ def _add_archive(run: Run, entry: HistoryCompacted, old: Archive) -> HistoryComp
 async def _add_summary(
     agent: Agent, run: Run, entry: HistoryCompacted, goal: int, advice: str
 ) -> HistoryCompacted:
-    """Return an entry that also puts a summary in the place of all but the newest turns."""
     shorter = apply_compaction(run, entry)
     until = _find_first_kept(agent, shorter, goal)
     old = shorter.messages[1:until]
@@ -259,14 +255,12 @@ def _find_first_kept(agent: Agent, run: Run, goal: int) -> int:
 
 
 def _is_pinned(agent: Agent, run: Run, call: ToolCall) -> bool:
-    """Return whether a call stays whole, such as a person's answer or an open skill."""
     if call.name in TODO_TOOLS or call.name == run.head.submit:
         return False
     return _retention_of(agent, call.name) is Retention.KEEP_FULL
 
 
 def _list_pinned(run: Run, old: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the program's newest message of each kind, such as the newest failure."""
     newest = [message for notice, message in run.notices.items() if notice not in _PASSING]
     return tuple(message for message in old if message in newest)
 

@@ -66,7 +66,6 @@ def _list_owed(kept: list[Message]) -> tuple[ToolCall, ...]:
 
 
 def _find_first_wrong(messages: tuple[Message, ...], since: int) -> int | None:
-    """Return the first place whose message is not what the one before it asks for."""
     for place in range(since, len(messages) + 1):
         owed = [call.id for call in messages[place - 1].calls] if place else []
         parts = messages[place].parts if place < len(messages) else ()
@@ -208,7 +207,6 @@ def fit_submission(kind: type[Record], value: dict[str, Any]) -> tuple[Record, t
 
 
 def _shape(described: Any, value: object, place: str, unknown: dict[str, None]) -> object:
-    """Return plain data in the shape of a described type, as far as it can be meant so."""
     match type(described).__name__:
         case "Metadata":
             return _shape(described.type, value, place, unknown)

@@ -81,7 +81,6 @@ async def ask_to_stop(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run,
 
 
 async def _ask_subagent_stop(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run, str | None, bool]:
-    """Tell hooks that a sub-agent stops."""
     said = await fire_hooks(
         agent,
         Point.SUBAGENT_STOP,

@@ -57,7 +57,6 @@ def choose_next_step(run: Run, limits: Limits, room: ContextLimits = DEFAULT_ROO
 
 
 def _list_due(run: Run, limits: Limits, room: ContextLimits) -> Iterator[Step]:
-    """Yield the steps that could come now, the one that has to come first at the head."""
     if run.outcome is not None or run.pause is not None:
         yield Step.END
     if run.pending:

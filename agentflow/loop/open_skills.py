@@ -109,7 +109,6 @@ def _to_bounds(name: str, tools: str) -> Role | None:
 
 
 def _list_openings(run: Run) -> Iterator[tuple[ToolCall, ToolResult | None]]:
-    """Yield the calls that open or close a skill, with their results."""
     parts = (part for message in run.messages for part in message.parts)
     results = {part.call_id: part for part in (*parts, *run.answers) if isinstance(part, ToolResult)}
     for call in (call for message in run.messages for call in message.calls):

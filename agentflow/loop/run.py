@@ -158,7 +158,6 @@ def _add_messages(agent: Agent, run: Run) -> Run:
 
 
 async def _add_reply(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
-    """Add a reply to the run, as hooks have changed it."""
     said, reply = await judge_reply(agent, reply)
     reply = redact_reply(agent, adopt_reply(agent, run.turns, reply))
     run = note(agent, run, ReplyReceived(reply=reply, seconds=seconds))

@@ -173,7 +173,6 @@ def _list_calls(messages: tuple[Message, ...]) -> tuple[str, ...]:
 
 
 def _clip_to_newest(lines: tuple[str, ...], most: int) -> str:
-    """Return as many of the last lines as there is room for."""
     sizes = accumulate(len(line) + 1 for line in reversed(lines))
     return "\n".join(lines[-max(1, sum(size <= most for size in sizes)) :])
 

@@ -159,7 +159,6 @@ def _load_authorities() -> SSLContext:
 
 @contextmanager
 def _translate_errors(address: str = "") -> Iterator[None]:
-    """Turn an error of the connection into one of ours."""
     try:
         yield
     except _BROKEN as error:

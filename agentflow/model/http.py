@@ -90,7 +90,6 @@ def translate_errors(address: str = "") -> Iterator[None]:
 
 
 def _has_proxy(address: str) -> bool:
-    """Return whether a proxy of the environment is on the way to an address."""
     place = urlsplit(address)
     return place.scheme in getproxies() and not proxy_bypass(place.hostname or "")
 
@@ -123,7 +122,6 @@ class _Short(httpx2.AsyncByteStream):
 
 
 async def _shorten(response: httpx2.Response) -> None:
-    """Cut the body of an error, which a client of the SDK reads as a whole."""
     if response.status_code != 200 and isinstance(response.stream, httpx2.AsyncByteStream):
         is_packed = "content-encoding" in response.headers
         limit = MAX_ERROR_BYTES // _UNPACKED if is_packed else MAX_ERROR_BYTES

@@ -185,7 +185,6 @@ class LiveModel:
         return await persist(attempt, self._settings.retry, tell)
 
     def _offer_tools(self, request: Request) -> Request:
-        """Return a request without tools where the model takes none."""
         takes_none = request.model in self._settings.without_tools
         return request.replace(tools=(), force=None) if takes_none else request
 
@@ -205,7 +204,6 @@ class LiveModel:
         return found
 
     def _redact_error(self, error: ModelError, used: Usage | None) -> ModelError:
-        """Return an error as it may be shown, with what its try used."""
         told = _with_reason(error, self._redact(str(error)))
         if isinstance(told, TryFailed):
             told.used = used
@@ -218,13 +216,11 @@ class LiveModel:
 
 
 def _may_pass_on(error: ModelError) -> bool:
-    """Return whether another model of the same server may answer."""
     is_for_all = isinstance(error, ServerGone) or type(error) is ModelRefused
     return isinstance(error, ModelUnavailable) and not is_for_all
 
 
 def _with_reason(error: ModelError, reason: str) -> ModelError:
-    """Return the same error in other words."""
     said = copy(error)
     said.args = (reason,)
     return said

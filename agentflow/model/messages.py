@@ -110,7 +110,6 @@ class MessagesApi:
 
 
 def _encode_head(request: Request) -> bytes:
-    """Return the head of a body, with a place for the tokens that the reply may have."""
     head: dict[str, Any] = {}
     tools = [to_offer(tool) for tool in request.tools]
     if request.system:

@@ -294,7 +294,6 @@ def to_reply(turn: RawTurn) -> ReadReply:
 
 
 def _to_part(block: dict[str, Any], stop: str) -> ReplyPart | None:
-    """Return a block as a part of ours, or None for one that we do not know."""
     part: ReplyPart | None
     match block.get("type"):
         case "text":
@@ -315,7 +314,6 @@ def _to_part(block: dict[str, Any], stop: str) -> ReplyPart | None:
 
 
 def _drop_unanswered(parts: tuple[ReplyPart, ...]) -> tuple[ReplyPart, ...]:
-    """Return the parts of a turn that is over without calls of the provider's that came to nothing."""
     came = {part.call_id for part in parts if isinstance(part, ServerToolPart) and part.is_result}
     return tuple(
         part
@@ -339,7 +337,6 @@ def _to_call(block: dict[str, Any], stop: str) -> ToolCall:
 
 
 def _read_input(block: dict[str, Any]) -> dict[str, Any] | None:
-    """Return a call's input, or None when it is no JSON object that can be written down again."""
     streamed = block.get("json")
     is_streamed = isinstance(streamed, str) and streamed
     try:

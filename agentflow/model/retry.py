@@ -195,7 +195,6 @@ class Throttle:
             save(bucket.replace(open_at=max(bucket.open_at, time.time() + min(seconds, MAX_WAIT))))
 
     def _ask_pause(self) -> float:
-        """Take a token and return 0, or return the seconds until there may be one."""
         now, share = time.time(), 60 / self._limits.per_minute if self._limits.per_minute else 0.0
         room = share * ((self._limits.at_once or 1) - 1)
         with self._change() as (bucket, save):
@@ -234,7 +233,6 @@ class Throttle:
             os.close(slot)
 
     def _try_slots(self, count: int) -> int | None:
-        """Return the locked file of a free slot."""
         for number in range(count):
             slot = os.open(f"{self._slots}-{number}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:

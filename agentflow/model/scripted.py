@@ -191,7 +191,6 @@ class ReplayModel:
         return found
 
     def _difference(self, then: Request, now: Request) -> str:
-        """Return the first difference of two requests in words, or empty."""
         parts = (("role", then.agent, now.agent), ("system", then.system, now.system))
         tools = ("tools", _text(then.tools), _text(now.tools))
         pairs = zip_longest(then.messages, now.messages)

@@ -114,7 +114,6 @@ def open_cloud(name: str, environ: Mapping[str, str], deadlines: Deadlines) -> S
 
 
 def _find_missing_package(name: str, environ: Mapping[str, str]) -> str | None:
-    """Return which package of the platform's is needed and not there."""
     if name == "bedrock" and environ.get("AWS_BEARER_TOKEN_BEDROCK"):
         return None
     there = all(find_spec(package) for package in _PACKAGES.get(name, ()))

@@ -185,12 +185,10 @@ def to_connection_error(
 
 
 def _is_here(host: str) -> bool:
-    """Return whether a host's name means this machine."""
     return host.startswith("127.") or host in ("localhost", "::1", _ANY) or host.endswith(".localhost")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what led to it."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

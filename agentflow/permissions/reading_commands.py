@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.permissions.shell_command import (
     UNKNOWN_TEXT,
@@ -77,11 +76,6 @@ def find_bad_assignment(simple: SimpleCommand) -> str | None:
     return next((name for name, _ in simple.assigned if _OBEYED.fullmatch(name)), None)
 
 
-def is_obeyed(name: str) -> bool:
-    """Return whether programs or the shell obey a variable of this name, and not only in how they print."""
-    return _OBEYED.fullmatch(name) is not None and not _HARMLESS.fullmatch(name)
-
-
 def is_reading(simple: SimpleCommand) -> bool:
     """Return whether a command is one that only reads, so that it needs no rule."""
     if not simple.words or simple.words[0].text == "[":
@@ -90,7 +84,7 @@ def is_reading(simple: SimpleCommand) -> bool:
     if _VERSIONED.fullmatch(program) and rest in (["--version"], ["-V"]):
         return True
     if program == "git":
-        return is_reading_git(simple.words)
+        return _is_reading_git(simple.words)
     if program == "command":
         return bool(rest) and rest[0] in ("-v", "-V")
     return program in _READING and _reads(program, simple.words[1:])
@@ -111,7 +105,6 @@ def _reads(program: str, arguments: tuple[ShellWord, ...]) -> bool:
 
 
 def _without_runs(arguments: tuple[ShellWord, ...]) -> Iterator[ShellWord]:
-    """Yield find's words without the commands it runs, which are judged by themselves."""
     is_inside = False
     for word in arguments:
         if not is_inside:
@@ -119,7 +112,7 @@ def _without_runs(arguments: tuple[ShellWord, ...]) -> Iterator[ShellWord]:
         is_inside = word.text not in (";", "+") if is_inside else word.text in ("-exec", "-execdir")
 
 
-def is_reading_git(words: tuple[ShellWord, ...]) -> bool:
+def _is_reading_git(words: tuple[ShellWord, ...]) -> bool:
     rest = list(words[1:])
     while rest and rest[0].text in _GIT_GLOBAL:
         rest.pop(0)
@@ -128,90 +121,59 @@ def is_reading_git(words: tuple[ShellWord, ...]) -> bool:
     return rest[0].text in _GIT_READING or _GIT_LISTING.fullmatch(join_words(tuple(rest))) is not None
 
 
-class Danger(Record):
-    """Arguments of a program that run, write or delete."""
-
-    words: tuple[str, ...]
-    """Whole words; a long flag also by any beginning of it, as many programs take it."""
-    letters: str = ""
-    """One-letter flags, also among others behind one dash."""
-
-
-DANGERS: Mapping[str, Danger] = {
-    "cargo": Danger(words=("--fix", "--config")),
-    "eslint": Danger(
-        words=(
-            *("--fix", "--rulesdir", "--output-file", "--resolve-plugins-relative-to", "--config", "--init"),
-            *("--plugin", "--parser", "--cache-file", "--cache-location", "--format"),
-        ),
-        letters="ocf",
+_DANGERS: Mapping[str, str] = {
+    "cargo": "--fix --config",
+    "eslint": (
+        "--fix --rulesdir --output-file --resolve-plugins-relative-to --config --init --plugin --parser "
+        "--cache-file --cache-location --format *ocf"
     ),
-    "fd": Danger(words=("--exec", "--exec-batch"), letters="xX"),
-    "git": Danger(
-        words=(
-            *("-c", "-C", "--config-env", "--exec-path", "--git-dir", "--work-tree", "--exec", "--output"),
-            *("--ext-diff", "--textconv", "--open-files-in-pager", "--upload-pack", "--receive-pack"),
-            *("--filters", "--show-signature", "--edit-description", "--paginate"),
-        ),
-        letters="O",
+    "fd": "--exec --exec-batch *xX",
+    "git": (
+        "-c -C --config-env --exec-path --git-dir --work-tree --exec --output --ext-diff --textconv "
+        "--open-files-in-pager --upload-pack --receive-pack --filters --show-signature --edit-description "
+        "--paginate *O"
     ),
-    "flake8": Danger(words=("--output-file", "--config", "--append-config", "--tee", "--enable-extensions")),
-    "go": Danger(
-        words=("-exec", "-toolexec", "-vettool", "--toolexec", "--vettool", "-fix", "--fix", "-w", "-o")
+    "flake8": "--output-file --config --append-config --tee --enable-extensions",
+    "go": "-exec -toolexec -vettool --toolexec --vettool -fix --fix -w -o",
+    "gofmt": "*w",
+    "mypy": (
+        "--install-types --python-executable --cache-dir --junit-xml --config-file --any-exprs-report "
+        "--cobertura-xml-report --html-report --linecount-report --linecoverage-report "
+        "--lineprecision-report --txt-report --xml-report --xslt-html-report --xslt-txt-report "
+        "--shadow-file --write"
     ),
-    "gofmt": Danger(words=(), letters="w"),
-    "mypy": Danger(
-        words=(
-            *("--install-types", "--python-executable", "--cache-dir", "--junit-xml", "--config-file"),
-            *("--any-exprs-report", "--cobertura-xml-report", "--html-report", "--linecount-report"),
-            *("--linecoverage-report", "--lineprecision-report", "--txt-report", "--xml-report"),
-            *("--xslt-html-report", "--xslt-txt-report", "--shadow-file", "--write"),
-        )
+    "bandit": "--output --configfile --ini --baseline *oc",
+    "black": "--config --code *c",
+    "isort": "--settings-path --settings-file --config-root --resolve-all-configs",
+    "pylint": "--init-hook --load-plugins --output --rcfile --generate-rcfile",
+    "golangci-lint": "--fix --config --out-format --output *c",
+    "rubocop": "--autocorrect --autocorrect-all --auto-gen-config --require --plugin --out *aAxro",
+    "tsc": "--outDir --outFile --declarationDir --build --init --generateTrace *b",
+    "codespell": "--write-changes --config *wi",
+    "phpstan": "--autoload-file --configuration --generate-baseline *acb",
+    "cppcheck": "--addon --dump --output-file --plist-output --cppcheck-build-dir",
+    "prettier": "--write --plugin *w",
+    "pyright": "--createstub --pythonpath --writebaseline --venvpath",
+    "pytest": (
+        "--basetemp --junitxml --junit-xml --log-file --debug --override-ini --pastebin --confcutdir "
+        "--rootdir --config-file --cache-clear --pdb *opc"
     ),
-    "bandit": Danger(words=("--output", "--configfile", "--ini", "--baseline"), letters="oc"),
-    "black": Danger(words=("--config", "--code"), letters="c"),
-    "isort": Danger(words=("--settings-path", "--settings-file", "--config-root", "--resolve-all-configs")),
-    "pylint": Danger(words=("--init-hook", "--load-plugins", "--output", "--rcfile", "--generate-rcfile")),
-    "golangci-lint": Danger(words=("--fix", "--config", "--out-format", "--output"), letters="c"),
-    "rubocop": Danger(
-        words=("--autocorrect", "--autocorrect-all", "--auto-gen-config", "--require", "--plugin", "--out"),
-        letters="aAxro",
-    ),
-    "tsc": Danger(
-        words=("--outDir", "--outFile", "--declarationDir", "--build", "--init", "--generateTrace"),
-        letters="b",
-    ),
-    "codespell": Danger(words=("--write-changes", "--config"), letters="wi"),
-    "phpstan": Danger(words=("--autoload-file", "--configuration", "--generate-baseline"), letters="acb"),
-    "cppcheck": Danger(
-        words=("--addon", "--dump", "--output-file", "--plist-output", "--cppcheck-build-dir")
-    ),
-    "prettier": Danger(words=("--write", "--plugin"), letters="w"),
-    "pyright": Danger(words=("--createstub", "--pythonpath", "--writebaseline", "--venvpath")),
-    "pytest": Danger(
-        words=(
-            *("--basetemp", "--junitxml", "--junit-xml", "--log-file", "--debug", "--override-ini"),
-            *("--pastebin", "--confcutdir", "--rootdir", "--config-file", "--cache-clear", "--pdb"),
-        ),
-        letters="opc",
-    ),
-    "rg": Danger(words=("--pre", "--hostname-bin", "--search-zip"), letters="z"),
-    "ruff": Danger(
-        words=(
-            *("--fix", "--fix-only", "--unsafe-fixes", "--add-noqa", "--output-file", "--config"),
-            "--cache-dir",
-        ),
-        letters="o",
-    ),
-    "sed": Danger(words=("--in-place", "--file", "--expression"), letters="if"),
-    "sort": Danger(words=("--output", "--compress-program", "--temporary-directory"), letters="oT"),
-    "tar": Danger(words=("--to-command", "--checkpoint-action", "--use-compress-program"), letters="IF"),
-    "tree": Danger(words=("--output",), letters="oR"),
-    "file": Danger(words=("--compile",), letters="C"),
-    "date": Danger(words=("--set",), letters="s"),
-    "awk": Danger(words=("--file", "--include", "--load", "--exec", "--inplace"), letters="fEilI"),
+    "rg": "--pre --hostname-bin --search-zip *z",
+    "ruff": "--fix --fix-only --unsafe-fixes --add-noqa --output-file --config --cache-dir *o",
+    "sed": "--in-place --file --expression *if",
+    "sort": "--output --compress-program --temporary-directory *oT",
+    "tar": "--to-command --checkpoint-action --use-compress-program *IF",
+    "tree": "--output *oR",
+    "file": "--compile *C",
+    "date": "--set *s",
+    "awk": "--file --include --load --exec --inplace *fEilI",
 }
-VARIANTS: Mapping[str, str] = {"gawk": "awk", "mawk": "awk", "nawk": "awk", "gsed": "sed"}
+"""Arguments with which programs run, write or delete something.
+
+A long flag counts also by any beginning of it, as many programs take it; a letter after `*` also among others
+behind one dash.
+"""
+_VARIANTS: Mapping[str, str] = {"gawk": "awk", "mawk": "awk", "nawk": "awk", "gsed": "sed"}
 """Programs that take the arguments of another."""
 _PRINTING_SED = regex(
     r"""(?:(?:(?:\d+|\$|/[^/\n]*/)?(?:,(?:\d+|\$|/[^/\n]*/))?!?[pdq=]
@@ -227,14 +189,16 @@ def find_dangerous_argument(words: tuple[ShellWord, ...]) -> str | None:
 
     One that may turn out to be any flag counts, unless it stands behind `--`.
     """
-    program, *arguments = _without_python(words)
+    # `python -m tool …` is the tool's own command line
+    is_module = re.fullmatch(r"python[\d.]*", PurePosixPath(words[0].text).name) and len(words) > 2
+    program, *arguments = words[2:] if is_module and words[1].text == "-m" else words
     name = PurePosixPath(program.text).name
-    name = VARIANTS.get(name, name)
-    danger = DANGERS.get(name)
-    if danger is None:
+    name = _VARIANTS.get(name, name)
+    if name not in _DANGERS:
         return None
+    flags = _DANGERS[name].split()
     found = next(
-        (word for word in _flags(name, arguments) if word.loose or _is_among(word.text, danger)), None
+        (word for word in _flags(name, arguments) if word.loose or _is_among(word.text, flags)), None
     )
     if found is None and name in ("sed", "awk"):
         found = _find_bad_script(name, arguments)
@@ -250,7 +214,6 @@ def _flags(name: str, arguments: list[ShellWord]) -> Iterator[ShellWord]:
 
 
 def _find_bad_script(name: str, arguments: list[ShellWord]) -> ShellWord | None:
-    """Return the script of sed or awk when it may do more than print."""
     texts = [at for at, word in enumerate(arguments) if word.text in ("-e", "--expression")]
     scripts = [arguments[at + 1] for at in texts if at + 1 < len(arguments)]
     skipped = {at + 1 for at, word in enumerate(arguments) if name == "awk" and word.text in ("-F", "-v")}
@@ -261,17 +224,12 @@ def _find_bad_script(name: str, arguments: list[ShellWord]) -> ShellWord | None:
     )
 
 
-def _without_python(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
-    """Return `python -m tool …` as the tool's own command line."""
-    is_module = re.fullmatch(r"python[\d.]*", PurePosixPath(words[0].text).name) and len(words) > 2
-    return words[2:] if is_module and words[1].text == "-m" else words
-
-
-def _is_among(word: str, danger: Danger) -> bool:
+def _is_among(word: str, flags: list[str]) -> bool:
     name = word.partition("=")[0]
     if name.startswith("--"):
-        return len(name) > 2 and any(flag.startswith(name) for flag in danger.words)
-    return name in danger.words or any(letter in danger.letters for letter in name[1:])
+        return len(name) > 2 and any(flag.startswith(name) for flag in flags)
+    letters = flags[-1] if flags[-1].startswith("*") else ""
+    return name in flags or any(letter in letters for letter in name[1:])
 
 
 _WRITERS = frozenset({"tee", "touch"})
@@ -303,7 +261,13 @@ def find_outputs(command: str) -> frozenset[str]:
     if any(_may_run_unknown(simple) for simple in script.commands):
         return frozenset()
     others = frozenset(_other_paths(script))
-    return frozenset(path for path in _targets(script) if not (_is_obeyed(path) or _is_used(path, others)))
+    return frozenset(path for path in _targets(script) if not _may_be_used(PurePosixPath(path), others))
+
+
+def _may_be_used(path: PurePosixPath, others: frozenset[PurePosixPath]) -> bool:
+    """Return whether programs obey a file untold, or another word may name it or a folder that it lies in."""
+    is_obeyed = path.suffix.lower() in _OBEYED_FILES or path.name.lower() in _OBEYED_NAMES
+    return is_obeyed or any(other.name == path.name or other in path.parents for other in others)
 
 
 def _program(simple: SimpleCommand) -> str:
@@ -319,13 +283,7 @@ def _may_run_unknown(simple: SimpleCommand) -> bool:
     return program in RUNS_OTHERS or program == "eval" or not all(word.is_known for word in words)
 
 
-def _is_obeyed(path: str) -> bool:
-    file = PurePosixPath(path.lower())
-    return file.suffix in _OBEYED_FILES or file.name in _OBEYED_NAMES
-
-
 def _targets(script: ShellScript) -> Iterator[str]:
-    """Yield where output goes, as far as that is known."""
     targets = [one.target for one in script.redirections if one.writes]
     for simple in script.commands:
         if _program(simple) in _WRITERS:
@@ -334,7 +292,6 @@ def _targets(script: ShellScript) -> Iterator[str]:
 
 
 def _other_paths(script: ShellScript) -> Iterator[PurePosixPath]:
-    """Yield the words in a command that may name a file that is run or read."""
     words: list[ShellWord] = [one.target for one in script.redirections if not one.writes]
     for simple in script.commands:
         words += [value for _, value in simple.assigned]
@@ -342,9 +299,3 @@ def _other_paths(script: ShellScript) -> Iterator[PurePosixPath]:
     for word in words:
         for piece in {word.text, *_PIECES.split(word.text)} - {"", ".", "/"}:
             yield PurePosixPath(piece)
-
-
-def _is_used(path: str, others: frozenset[PurePosixPath]) -> bool:
-    """Return whether a file may be what another word names, or lie in a folder that one names."""
-    file = PurePosixPath(path)
-    return any(other.name == file.name or other in file.parents for other in others)

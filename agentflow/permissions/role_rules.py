@@ -4,7 +4,6 @@ Pure: the answer follows from the role, the tool and what the call is about.
 """
 
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from pathlib import PurePosixPath
 
 from agentflow.core.hook import Decision
@@ -12,15 +11,8 @@ from agentflow.core.ports import Runner
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob
 from agentflow.core.role import Role, ToolRule
-from agentflow.core.routing import PIPELINE, ROLE_OF, SUBMITTED_BY
-from agentflow.core.task import Phase
+from agentflow.core.routing import PIPELINE, SUBMITTED_BY, Access
 from agentflow.core.tool import Category, Effect, Subject, Tool
-from agentflow.permissions.explorer_commands import (
-    explain_explorer_refusal,
-    find_bad_argument,
-    find_bad_variable,
-    is_only_looking,
-)
 from agentflow.permissions.reading_commands import find_bad_assignment, find_dangerous_argument, is_reading
 from agentflow.permissions.rules import Rules, compile_pattern, is_on_host
 from agentflow.permissions.shell_command import (
@@ -37,48 +29,28 @@ from agentflow.permissions.user_rules import (
     find_deletion_question,
     find_restriction,
 )
-from agentflow.permissions.wrappers import RUNS_OTHERS, SHELLS, name_program, strip_launchers, unwrap_command
+from agentflow.permissions.wrappers import RUNS_OTHERS, SHELLS, name_program, unwrap_command
 from agentflow.redact import to_one_line
-from agentflow.sandbox.profile import is_git
+from agentflow.sandbox.profile import ACCESS, is_git
 from agentflow.workspace.path_guard import find_policy_part
 
-READ_ONLY = "built-in: only reads"
-KEPT_IN = "built-in: the sandbox lets it change nothing"
-ON_A_COPY = "built-in: works on a copy that is thrown away"
+_READ_ONLY = "built-in: only reads"
+_ON_A_COPY = "built-in: works on a copy that is thrown away"
 _SHOWN = 10
 _WRITERS = ("Write", "Edit", Category.FS.value)
-_LOOKS, _VERIFIES = ROLE_OF[Phase.EXPLORATION], ROLE_OF[Phase.VERIFICATION]
 _SHIPPED = "bundled"
 _UNCONFINED = "none"
 
 
-class CommandScope(StrEnum):
-    """The facts that decide about a part of a command."""
-
-    LISTED = "listed"
-    """The role's list, and a list of programs and options that only read."""
-    READING = "reading"
-    """The same, but what a reading program could write or reach is kept in by the operating system."""
-    LOOKING = "looking"
-    """Any program runs but those that run what the repository holds."""
-    ANYTHING = "anything"
-    """Any command runs, also one that cannot be judged."""
-
-
-def find_scope(role: Role, tool: Tool, runner: Runner) -> CommandScope:
-    """Return what decides about a role's commands.
+def is_left_to_sandbox(role: Role, tool: Tool, runner: Runner) -> bool:
+    """Return whether a role may run any command, also one that cannot be judged, since the sandbox holds it.
 
     A role file of the user or of the repository means what it lists; only the shipped roles have more.
     """
-    is_shipped = role.origin == _SHIPPED
-    is_unbounded = any(rule.pattern is None for rule in role.list_rules_in(tool.name, tool.category))
-    if is_unbounded and runner.level != _UNCONFINED:
-        return CommandScope.ANYTHING
-    if not runner.is_sealed:
-        return CommandScope.LISTED
-    if is_shipped and role.part == _VERIFIES:
-        return CommandScope.ANYTHING
-    return CommandScope.LOOKING if is_shipped and role.part == _LOOKS else CommandScope.READING
+    if any(rule.pattern is None for rule in role.list_rules_in(tool.name, tool.category)):
+        return runner.level != _UNCONFINED
+    works_on_copy = ACCESS.get(role.part or "") in (Access.LAYER, Access.THROW_AWAY)
+    return role.origin == _SHIPPED and works_on_copy and runner.is_sealed
 
 
 class PartDecision(Record):
@@ -90,10 +62,8 @@ class PartDecision(Record):
     """Why the part may not run."""
 
 
-def explain_role_refusal(
-    role: Role, tool: Tool, subject: str, scope: CommandScope = CommandScope.LISTED
-) -> str | None:
-    """Return why a role may not make a call, or None if it may; `scope` says what decides about a command.
+def explain_role_refusal(role: Role, tool: Tool, subject: str, *, is_held: bool = False) -> str | None:
+    """Return why a role may not make a call, or None if it may; `is_held`: the sandbox decides on commands.
 
     `subject` is what a pattern of its list is about: a command, a relative path, an address, a name.
     """
@@ -104,7 +74,7 @@ def explain_role_refusal(
     if not (rules or tool.granted):
         return f"{role.name} may not use {tool.name}"
     if tool.rule_subject is Subject.COMMAND and not tool.granted:
-        return _command_refusal(role, subject, rules, scope)
+        return _command_refusal(role, subject, rules, is_held=is_held)
     if tool.granted or any(rule.pattern is None or _covers(tool, rule.pattern, subject) for rule in rules):
         return None
     return f"{role.name} may use {tool.name} only on {', '.join(str(rule.pattern) for rule in rules)}"
@@ -113,104 +83,61 @@ def explain_role_refusal(
 def find_owner(tool_name: str, roles: Iterable[Role]) -> str | None:
     """Return the part of the pipeline that has a tool, the one with it unbounded first."""
     owning = [role for role in roles if role.part in PIPELINE and role.list_rules(tool_name)]
-    ranked = sorted(owning, key=lambda role: (_is_bounded(role, tool_name), PIPELINE.index(str(role.part))))
-    return ranked[0].part if ranked else None
+
+    def rank(role: Role) -> tuple[bool, int]:
+        is_bounded = all(rule.pattern is not None for rule in role.list_rules(tool_name))
+        return is_bounded, PIPELINE.index(str(role.part))
+
+    return min(owning, key=rank).part if owning else None
 
 
-def _is_bounded(role: Role, tool_name: str) -> bool:
-    return all(rule.pattern is not None for rule in role.list_rules(tool_name))
-
-
-def _command_refusal(
-    role: Role, command: str, rules: tuple[ToolRule, ...], scope: CommandScope
-) -> str | None:
+def _command_refusal(role: Role, command: str, rules: tuple[ToolRule, ...], *, is_held: bool) -> str | None:
     try:
         script = unwrap_command(command)
     except TooComplex as reason:
-        if scope is CommandScope.ANYTHING:
-            return None  # the sandbox alone decides
+        if is_held:
+            return None
         return f"{role.name} may not run a command that cannot be judged: {reason}; write it out plainly"
-    refused = (found.refused for found in judge_parts(role, script, rules, scope) if found.refused)
-    return next(refused, None)
+    parts = judge_parts(role, script, rules, is_held=is_held)
+    return next((part.refused for part in parts if part.refused), None)
 
 
 def judge_parts(
-    role: Role, script: ShellScript, rules: tuple[ToolRule, ...], scope: CommandScope = CommandScope.LISTED
+    role: Role, script: ShellScript, rules: tuple[ToolRule, ...], *, is_held: bool = False
 ) -> Iterator[PartDecision]:
     """Yield what a role's list says about each part of a command, its redirections too."""
     unbounded = next((str(rule) for rule in rules if rule.pattern is None), None)
-    free = unbounded or (ON_A_COPY if scope is CommandScope.ANYTHING else None)
+    free = unbounded or (_ON_A_COPY if is_held else None)
     for simple in script.commands:
         if free is not None:
             yield PartDecision(part=to_one_line(simple.source), rule=free)
-        elif not simple.is_opened or _find_variable(simple, scope):
-            yield _judge_part(role, simple, rules, scope)
-    is_elsewhere = {"cd", "git"} <= {name_program(simple.words) for simple in script.commands}
-    if free is None and scope is CommandScope.LISTED and is_elsewhere:
+        elif not simple.is_opened or find_bad_assignment(simple):
+            yield _judge_part(role, simple, rules)
+    if free is None and {"cd", "git"} <= {name_program(simple.words) for simple in script.commands}:
         reason = f"{role.name} may not run git in another folder, whose configuration git would obey"
         yield PartDecision(part="cd, git", refused=reason)
     for redirection in script.redirections:
         if redirection.writes:
-            yield _judge_redirection(role, redirection, free, scope)
+            yield _judge_redirection(role, redirection, free)
 
 
-def _judge_part(
-    role: Role, simple: SimpleCommand, rules: tuple[ToolRule, ...], scope: CommandScope
-) -> PartDecision:
+def _judge_part(role: Role, simple: SimpleCommand, rules: tuple[ToolRule, ...]) -> PartDecision:
     shown = to_one_line(simple.source)
-    if (name := _find_variable(simple, scope)) is not None:
+    if (name := find_bad_assignment(simple)) is not None:
         return PartDecision(
             part=shown, refused=f"{role.name} may not set {name}, which programs obey; leave it out"
         )
-    if scope is CommandScope.LISTED:
-        rule, why = _find_listed_rule(simple, rules), ""
-    else:
-        rule, why = _find_sandbox_rule(simple, rules, scope)
+    rule = _READ_ONLY if is_reading(simple) else _find_allowing_rule(simple, rules)
     if rule is None:
-        why = why or f"it may run {_patterns(rules)}, and commands that only read"
+        more = f", and {len(rules) - _SHOWN} more like these" if len(rules) > _SHOWN else ""
+        patterns = ", ".join(str(rule.pattern) for rule in rules[:_SHOWN])
+        why = f"it may run {patterns}{more}, and commands that only read"
         return PartDecision(part=shown, refused=f"{role.name} may not run {shown}; {why}")
-    argument = _find_argument(simple, scope)
-    if argument is not None:
+    if simple.words and (argument := find_dangerous_argument(simple.words)) is not None:
         program = simple.words[0].text
         why = f"{role.name} may not give {argument} to {program}: it can run, write or delete something"
         return PartDecision(part=shown, refused=f"{why}; leave it out")
     return PartDecision(part=shown, rule=rule)
-
-
-def _patterns(rules: tuple[ToolRule, ...]) -> str:
-    """Return what a list allows, as far as it fits a line."""
-    more = f", and {len(rules) - _SHOWN} more like these" if len(rules) > _SHOWN else ""
-    return ", ".join(str(rule.pattern) for rule in rules[:_SHOWN]) + more
-
-
-def _find_listed_rule(simple: SimpleCommand, rules: tuple[ToolRule, ...]) -> str | None:
-    return READ_ONLY if is_reading(simple) else _find_allowing_rule(simple, rules)
-
-
-def _find_sandbox_rule(
-    simple: SimpleCommand, rules: tuple[ToolRule, ...], scope: CommandScope
-) -> tuple[str | None, str]:
-    """Return what allows a command whose effects the operating system keeps in, or why nothing does."""
-    if not simple.words:
-        return READ_ONLY, ""
-    tool = simple.replace(words=strip_launchers(simple.words))
-    if is_only_looking(simple) or is_only_looking(tool):
-        return READ_ONLY, ""
-    if (rule := _find_allowing_rule(simple, rules) or _find_allowing_rule(tool, rules)) is not None:
-        return rule, ""
-    why = explain_explorer_refusal(tool) if scope is CommandScope.LOOKING else ""
-    return KEPT_IN if why is None else None, why or ""
-
-
-def _find_variable(simple: SimpleCommand, scope: CommandScope) -> str | None:
-    return find_bad_assignment(simple) if scope is CommandScope.LISTED else find_bad_variable(simple)
-
-
-def _find_argument(simple: SimpleCommand, scope: CommandScope) -> str | None:
-    if not simple.words:
-        return None
-    words = simple.words if scope is CommandScope.LISTED else strip_launchers(simple.words)
-    return find_dangerous_argument(words) if scope is CommandScope.LISTED else find_bad_argument(words)
 
 
 def _find_allowing_rule(simple: SimpleCommand, rules: tuple[ToolRule, ...]) -> str | None:
@@ -224,17 +151,13 @@ def _find_allowing_rule(simple: SimpleCommand, rules: tuple[ToolRule, ...]) -> s
     return None
 
 
-def _judge_redirection(
-    role: Role, redirection: Redirection, free: str | None, scope: CommandScope
-) -> PartDecision:
-    """Judge a redirection as the writing of its file."""
+def _judge_redirection(role: Role, redirection: Redirection, free: str | None) -> PartDecision:
     shown, target = to_one_line(redirection.source), redirection.target
     path = PurePosixPath(target.text)
     if find_policy_part(target.text) or any(map(is_git, path.parts)):
         return PartDecision(part=shown, refused=f"{shown}: no role writes there")
-    is_temporary = target.is_known and path.parts[:2] == ("/", "tmp") and ".." not in path.parts
-    if free is not None or (scope is not CommandScope.LISTED and is_temporary):
-        return PartDecision(part=shown, rule=free or KEPT_IN)
+    if free is not None:
+        return PartDecision(part=shown, rule=free)
     rules = [rule for name in _WRITERS for rule in role.list_rules(name)]
     inside = target.is_known and not path.is_absolute() and ".." not in path.parts
     for rule in rules:
@@ -279,8 +202,8 @@ class Explanation(Record):
     parts: tuple[ExplainedPart, ...] = ()
 
 
-def explain_call(role: Role, rules: Rules, call: RuleCall, scope: CommandScope) -> Explanation:
-    """Return how a role's list and the rules decide about a command; `scope` says what else does."""
+def explain_call(role: Role, rules: Rules, call: RuleCall, *, is_held: bool) -> Explanation:
+    """Return how a role's list, the rules and, where it holds a command, the sandbox decide about it."""
     (command,) = call.tool.list_values(call.given, Subject.COMMAND)
     shell = role.list_rules_in(call.tool.name, call.tool.category)
     if not shell:
@@ -292,7 +215,7 @@ def explain_call(role: Role, rules: Rules, call: RuleCall, scope: CommandScope) 
         restricted = _list_restrictions(rules, script, call)
     except TooComplex as reason:
         return _build_explanation(
-            role, command, *_explain_unparsed(rules, call.tool, command, str(reason), scope)
+            role, command, *_explain_unparsed(rules, call.tool, command, str(reason), is_held=is_held)
         )
     place = role.place("tools")
     listed = [
@@ -302,17 +225,17 @@ def explain_call(role: Role, rules: Rules, call: RuleCall, scope: CommandScope) 
             rule=found.refused or found.rule or "",
             source="" if (found.rule or "").startswith("built-in") else place,
         )
-        for found in judge_parts(role, script, shell, scope)
+        for found in judge_parts(role, script, shell, is_held=is_held)
     ]
     return _build_explanation(role, command, "", (*listed, *restricted))
 
 
 def _explain_unparsed(
-    rules: Rules, tool: Tool, command: str, reason: str, scope: CommandScope
+    rules: Rules, tool: Tool, command: str, reason: str, *, is_held: bool
 ) -> tuple[str, tuple[ExplainedPart, ...]]:
     """Return what decides about a command that cannot be judged: a reason, or the part that a rule has."""
     said = apply_rules_unparsed(rules, tool, command, reason)
-    if scope is not CommandScope.ANYTHING:
+    if not is_held:
         return f"it cannot be judged: {reason}", ()
     rule = said.rule or f"built-in: the sandbox alone decides, since {reason}"
     decision = "allow" if said.decision is Decision.NONE else said.decision.name.lower()

@@ -57,7 +57,6 @@ def _entries(value: object, source: str) -> list[Any]:
 
 
 def _split(text: str, source: str) -> list[str]:
-    """Split at commas and white space that stand outside parentheses."""
     entries, depth = [""], 0
     for character in text:
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -189,7 +188,6 @@ def may_match(pattern: str, text: str) -> bool:
 
 
 def _overlap(pattern: str, text: str) -> bool:
-    """Return whether a pattern with `*` and a text with UNKNOWN_TEXT can be equal."""
     reached = _spread({0}, pattern)
     for character in text:
         if character == UNKNOWN_TEXT:
@@ -213,7 +211,8 @@ def _spread(reached: set[int], pattern: str) -> set[int]:
 
 def is_about_command(pattern: str, script: ShellScript) -> bool:
     """Return whether a pattern is about any part of a command, however it is written."""
-    bare = _by_basename(pattern)
+    program, space, rest = pattern.partition(" ")
+    bare = f"{program.rpartition('/')[2]}{space}{rest}"
     texts = {script.source, *(simple.source for simple in script.commands)}
     return (
         any(may_match(pattern, text) for text in texts)
@@ -229,7 +228,6 @@ def is_about_command(pattern: str, script: ShellScript) -> bool:
 
 
 def _codes(script: ShellScript) -> Iterator[str]:
-    """Yield the code that interpreters run, as far as it stands in a command."""
     for simple in script.commands:
         if not INTERPRETERS.fullmatch(name_program(simple.words)):
             continue
@@ -260,11 +258,6 @@ def _spellings(words: tuple[ShellWord, ...]) -> Iterator[str]:
         yield " ".join(word.text for word in form)
 
 
-def _by_basename(pattern: str) -> str:
-    program, space, rest = pattern.partition(" ")
-    return f"{program.rpartition('/')[2]}{space}{rest}"
-
-
 def is_about_path(pattern: str, path: str, root: Path, source: str, *, widely: bool) -> bool:
     """Return whether a pattern is about a path, as given or with links followed.
 
@@ -285,7 +278,6 @@ def _follow(path: Path) -> Iterator[Path]:
 
 
 def _normal(path: Path) -> Iterator[str]:
-    """Yield the parts of a path, `..` taken back, links not followed."""
     parts: list[str] = []
     for part in path.parts:
         if part == ".." and len(parts) > 1:
@@ -322,7 +314,6 @@ def place_pattern(pattern: str, root: Path, source: str, *, widely: bool) -> Pla
 
 
 def _find_anchor(pattern: str, root: Path, source: str) -> tuple[Path, str]:
-    """Return the folder that a pattern begins at, and the rest of it."""
     if pattern.startswith("//"):
         return Path("/"), f"/{pattern.lstrip('/')}"
     if pattern.startswith("~/"):
@@ -347,7 +338,6 @@ def narrow_rules(
 
 
 def _meet(one: ToolRule, other: ToolRule, tools: tuple[Tool, ...]) -> Iterator[ToolRule]:
-    """Yield the rules for the tools that both are about."""
     both = _list_names(one, tools) & _list_names(other, tools)
     names = [one.tool] if one.tool == other.tool else sorted(both)
     if one.pattern is None or other.pattern is None:
@@ -362,7 +352,6 @@ def _list_names(rule: ToolRule, tools: tuple[Tool, ...]) -> set[str]:
 
 
 def _find_narrower(one: str, other: str) -> str | None:
-    """Return the narrower of two patterns, None where neither lies within the other."""
     if compile_pattern(other).fullmatch(one):
         return one
     return other if compile_pattern(one).fullmatch(other) else None

@@ -83,8 +83,5 @@ def is_open_ended(text: str) -> bool:
 
 def join_words(words: tuple[ShellWord, ...]) -> str:
     """Return words as one text; a word with white space stays in quotes, so that it cannot pass for two."""
-    return " ".join(_quote_word(word.text) for word in words)
-
-
-def _quote_word(word: str) -> str:
-    return shlex.quote(word) if not word or re.search(r"\s", word) else word
+    texts = (word.text for word in words)
+    return " ".join(shlex.quote(text) if not text or re.search(r"\s", text) else text for text in texts)

@@ -125,7 +125,6 @@ class _Reader:
             self._leaf(node, depth)
 
     def _leaf(self, node: "Node", depth: int) -> None:
-        """Read a node that is a command, an assignment or a redirection."""
         match node.type:
             case "command" | "declaration_command" | "unset_command":
                 self._command(node, depth)
@@ -214,7 +213,6 @@ class _Reader:
             self.document = target.text
 
     def _heredoc(self, node: "Node", depth: int) -> None:
-        """Take a here-document whose end is certain and whose text the shell leaves alone."""
         body = next((child for child in node.children if child.type == "heredoc_body"), node)
         begin, end = (body.start_byte, body.end_byte) if body is not node else (0, 0)
         others = bytearray(self.raw)
@@ -235,7 +233,6 @@ class _Reader:
                 raise TooComplex("there is more text after a here-document")
 
     def _word(self, node: "Node", depth: int) -> ShellWord:
-        """Return a word as far as it is known, and read the commands in it."""
         if node.type in _LITERAL or node.type in ("test_operator", "brace_expression") or not node.is_named:
             return unquote(self._text(node))
         if node.type == "string":
@@ -251,7 +248,6 @@ class _Reader:
         return ShellWord(text=UNKNOWN_TEXT, loose=True)
 
     def _read_quoted(self, node: "Node", depth: int) -> ShellWord:
-        """Return a text in double quotes, which stays one word after all expansions."""
         at, text = node.start_byte + 1, ""
         for child in node.children[1:-1]:
             if child.type in ("string_content", '"'):
@@ -302,7 +298,6 @@ _FILLING = frozenset({b"read", b"mapfile", b"readarray", b"printf", b"getopts"})
 
 
 def _find_fixed_text(substitution: str) -> str | None:
-    """Return the text that a substitution gives if that is a quoted here-document whose end is certain."""
     found = _FIXED_TEXT.fullmatch(substitution)
     if found is None or found["end"] not in found.groups()[:3]:
         return None
@@ -327,7 +322,6 @@ def _require_word_start(node: "Node", raw: bytes) -> None:
 
 
 def _require_certain_end(heredoc: "Node") -> None:
-    """Refuse a here-document that may end elsewhere, or whose text the shell would change."""
     parts = {child.type: (child.text or b"").decode() for child in heredoc.children}
     start, body = parts.get("heredoc_start", ""), parts.get("heredoc_body", "")
     name = start.strip("'\"").removeprefix("\\")
@@ -359,7 +353,6 @@ def _require_plain_numbers(top: "Node") -> None:
 
 
 def _walk_nodes(node: "Node") -> Iterator["Node"]:
-    """Yield a node and all below it."""
     waiting = [node]
     while waiting:
         found = waiting.pop()
@@ -372,7 +365,6 @@ def _is_sum(node: "Node") -> bool:
 
 
 def _gives_numbers(node: "Node") -> bool:
-    """Return whether a node can give a variable nothing but a number."""
     if node.type == "variable_assignment":
         value = node.child_by_field_name("value")
         return value is not None and value.type in ("number", "arithmetic_expansion")

@@ -115,7 +115,8 @@ def build_denials(rules: Rules, root: Path) -> Callable[[str], str | None]:
 
 def apply_rules_unparsed(rules: Rules, tool: Tool, command: str, reason: str) -> RuleDecision:
     """Return what the rules say about a command that cannot be parsed; a rule that may match it does."""
-    if _DELETING.search(command) or (named := next(_find_secret_names(command), None)) is not None:
+    pieces = re.split(r"[^\w.*~-]+", command)
+    if _DELETING.search(command) or (named := next(filter(_SHARPEST.fullmatch, pieces), None)) is not None:
         what = "deletes" if _DELETING.search(command) else f"names {named}, a secret,"
         why = f"built-in: it {what} and cannot be judged ({reason}); write that part out plainly"
         return RuleDecision(decision=Decision.DENY, rule=why)
@@ -150,13 +151,15 @@ def find_deletion_question(rules: Rules, call: RuleCall) -> RuleDecision | None:
 def is_restricting(rule: ToolRule, call: RuleCall) -> bool:
     """Return whether a deny or ask rule is about any part of a call; in doubt it is."""
     files = tuple(_files_of(call, rule.tool)) if rule.pattern is not None else ()
-    if any(_covers_path(rule, path, call.root) for path in files):
+    if any(is_about_path(str(rule.pattern), path, call.root, rule.source, widely=True) for path in files):
         return True
     if not is_about_tool(rule, call.tool) or rule.pattern is None:
         return is_about_tool(rule, call.tool)
     if call.script is not None:
         return is_about_command(rule.pattern, call.script)
-    return _is_about(rule.pattern, call) or _has_value(rule.pattern, call.given)
+    key, colon, value = rule.pattern.partition(":")
+    has_value = colon and key in call.given and fnmatchcase(str(call.given[key]), value.strip())
+    return _is_about(rule.pattern, call) or bool(has_value)
 
 
 def _files_of(call: RuleCall, tool: str) -> Iterator[str]:
@@ -167,10 +170,6 @@ def _files_of(call: RuleCall, tool: str) -> Iterator[str]:
         yield from _paths_in(call.script, tool)
     if tool == READING or call.tool.effect is not Effect.READ:
         yield from call.paths
-
-
-def _covers_path(rule: ToolRule, path: str, root: Path) -> bool:
-    return is_about_path(str(rule.pattern), path, root, rule.source, widely=True)
 
 
 def _paths_in(script: ShellScript, kind: str) -> Iterator[str]:
@@ -189,11 +188,6 @@ def _is_about(pattern: str, call: RuleCall) -> bool:
     return is_host or any(
         fnmatchcase(one, pattern) for one in call.tool.list_values(call.given, Subject.NAME)
     )
-
-
-def _has_value(pattern: str, given: Mapping[str, Any]) -> bool:
-    key, colon, value = pattern.partition(":")
-    return bool(colon) and key in given and fnmatchcase(str(given[key]), value.strip())
 
 
 def _apply_allow(rules: Rules, call: RuleCall) -> RuleDecision:
@@ -252,27 +246,16 @@ def _secret(call: RuleCall, rules: Rules) -> str | None:
     """Return a file that has the name of a secret, unless a rule allows that very file."""
     opened = [rule for rule in rules.allow if rule.tool in FILES and rule.pattern is not None]
     named = [] if call.script is None else [*_find_secrets_in(call.script)]
-    named += filter(_is_secret_path, call.paths)
+    named += [path for path in call.paths if _NAMES.fullmatch(PurePosixPath(path).name)]
     return next((it for it in named if not any(_allows_path(rule, it, call.root) for rule in opened)), None)
 
 
-def _is_secret_path(path: str) -> bool:
-    """Return whether a file tool's path has the name of a secret."""
-    return any(_NAMES.fullmatch(part) for part in PurePosixPath(path).parts[-1:])
-
-
 def _find_secrets_in(script: ShellScript) -> Iterator[str]:
-    """Yield the words of a command, and the files it is led from or to, that have the name of a secret."""
     words = [word for simple in script.commands for word in simple.words[1:]]
     for word in (*words, *(redirection.target for redirection in script.redirections)):
         name = re.split(r"[/=:@]", word.text)[-1]
         if _CERTAIN.fullmatch(name) if word.is_known else _may_name(name):
             yield word.text.replace(UNKNOWN_TEXT, "*")
-
-
-def _find_secret_names(text: str) -> Iterator[str]:
-    """Yield the pieces of a text that have the name of a secret."""
-    yield from (piece for piece in re.split(r"[^\w.*~-]+", text) if _SHARPEST.fullmatch(piece))
 
 
 def _may_name(name: str) -> bool:
@@ -351,7 +334,6 @@ def _reason_to_ask(rules: Rules, path: str, root: Path) -> str | None:
 
 
 def _find_obeyed_behind(root: Path, name: str) -> str | None:
-    """Return the name at the root, or below one, that other programs obey and that leads to a file."""
     links = ((link, real) for link, real in find_links(root, CONFIGURATION) if root in real.parents)
     found = (link for link, real in links if (root / name).is_relative_to(real))
     return next((link.relative_to(root).as_posix() for link in found), None)

@@ -5,7 +5,6 @@ A command that runs text which is not in it is refused.
 
 import re
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
@@ -91,7 +90,6 @@ def unwrap_command(command: str) -> ShellScript:
 def _open(
     simple: SimpleCommand, commands: list[SimpleCommand], redirections: list[Redirection], depth: int
 ) -> None:
-    """Add a command and the commands that it runs."""
     if depth == 0:
         raise TooComplex("commands are nested too deeply")
     if len(commands) >= MAX_COMMANDS:
@@ -120,7 +118,6 @@ def _read_document(simple: SimpleCommand, script: ShellScript) -> ShellScript:
 
 
 def _run_by(simple: SimpleCommand) -> Iterator[SimpleCommand]:
-    """Yield the commands that a wrapper, or find, is given as words."""
     name = name_program(simple.words)
     if name == "find":
         yield from _list_found_commands(simple)
@@ -154,7 +151,6 @@ def _program_at(words: tuple[ShellWord, ...], wrapper: Wrapper) -> int | None:
 
 
 def _list_found_commands(simple: SimpleCommand) -> Iterator[SimpleCommand]:
-    """Yield what find runs on each file, the file's name unknown."""
     words = simple.words
     for begin, word in enumerate(words):
         if word.text in ("-exec", "-execdir", "-ok", "-okdir"):
@@ -199,17 +195,12 @@ def list_possible_commands(simple: SimpleCommand) -> Iterator[tuple[ShellWord, .
         for at, word in enumerate(rest):
             if word.is_known:
                 yield (*rest[at:], *more)
-            yield from _lines_in(word)
+            if word.is_known and re.search(r"\s", word.text):  # it may be a command line
+                for inner in unwrap_command(word.text).commands:
+                    yield from list_possible_commands(inner)
     elif rest and rest[0].text.startswith("-"):  # options before what they belong to, as in `git -C x push`
         for at in range(1, min(len(rest), 8)):
             yield (simple.words[0], *rest[at:])
-
-
-def _lines_in(word: ShellWord) -> Iterator[tuple[ShellWord, ...]]:
-    """Yield the commands of an argument that may be a command line."""
-    if re.search(r"\s", word.text) and word.is_known:
-        for simple in unwrap_command(word.text).commands:
-            yield from list_possible_commands(simple)
 
 
 _RESERVED = frozenset(
@@ -258,7 +249,10 @@ def require_clear(simple: SimpleCommand) -> None:
     words = simple.words
     if not words:
         return
-    _require_program(words[0])
+    if not words[0].is_known:
+        raise TooComplex("which program it runs is known only when it runs")
+    if words[0].text in _RESERVED:
+        raise TooComplex(f"where {words[0].text} begins or ends is not clear")
     name, texts = name_program(words), [word.text for word in words[1:]]
     opaque = _OPAQUE_WITH.get(name)
     if (name in _OPAQUE and texts) or (opaque and any(map(opaque.fullmatch, texts))):
@@ -290,73 +284,3 @@ def is_reading_program(simple: SimpleCommand) -> bool:
     if name not in SHELLS and not INTERPRETERS.fullmatch(name):
         return False
     return not texts or texts[0] == "-" or all(re.fullmatch("-[silu]+", text) for text in texts)
-
-
-def _require_program(word: ShellWord) -> None:
-    if not word.is_known:
-        raise TooComplex("which program it runs is known only when it runs")
-    if word.text in _RESERVED:
-        raise TooComplex(f"where {word.text} begins or ends is not clear")
-
-
-_INSTALLED = regex(r"(?:.*/)?(?:(?:\.venv|venv|env)/bin|node_modules/\.bin|vendor/bin)/([\w.-]+)")
-_PYTHON = regex(r"(?:python|pypy)[\d.]*")
-_MODULES = frozenset(
-    {
-        *("ruff", "mypy", "pyright", "flake8", "pylint", "pyflakes", "pycodestyle", "pydocstyle", "bandit"),
-        *("vulture", "black", "isort", "radon", "codespell", "pip"),
-    }
-)
-"""Of Python; they analyse code and do not run it."""
-_OTHERS = frozenset(
-    {
-        *("eslint", "tsc", "prettier", "stylelint", "biome", "oxlint", "standard", "xo", "vue-tsc"),
-        "rubocop",
-        *("phpstan", "psalm", "phpcs", "markdownlint", "yamllint", "sqlfluff", "vitest", "jest", "pytest"),
-    }
-)
-"""What launchers start beside them, under a name that is no script's by custom."""
-_LAUNCHES: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "pipenv", "rye", "pipx"), "run"),
-        **dict.fromkeys(("npm", "pnpm", "yarn", "bundle", "composer", "mise"), "exec"),
-        **dict.fromkeys(("npx", "bunx", "uvx"), ""),
-    }
-)
-"""What starts a tool of an environment, and the word before the tool."""
-_ALONE = regex(r"--(?:no-install|no|yes|offline|no-sync|frozen|locked|quiet|silent|)|-[yq]")
-_MOST_LAUNCHERS = 3
-
-
-def strip_launchers(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
-    """Return the words of the tool that a command starts; the same words if it starts none."""
-    for _ in range(_MOST_LAUNCHERS):
-        shorter = _shorter(words)
-        if shorter == words:
-            break
-        words = shorter
-    return words
-
-
-def _shorter(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
-    if not words or not words[0].is_known:
-        return words
-    if found := _INSTALLED.fullmatch(words[0].text):
-        return (ShellWord(text=found[1]), *words[1:])
-    name, texts = name_program(words), [word.text for word in words]
-    if _PYTHON.fullmatch(name):
-        return words[2:] if texts[1:2] == ["-m"] and texts[2:3] and texts[2] in _MODULES else words
-    if texts[:2] == ["uv", "pip"]:
-        return words[1:]
-    wanted = _LAUNCHES.get(name)
-    if wanted is None or (wanted and texts[1:2] != [wanted]):
-        return words
-    at = 2 if wanted else 1
-    while at < len(words) and _ALONE.fullmatch(texts[at]):
-        at += 1
-    return words[at:] if at < len(words) and _is_tool(texts[at]) else words
-
-
-def _is_tool(name: str) -> bool:
-    """Return whether a name is a tool's; any other may be a script of the repository."""
-    return name in _MODULES | _OTHERS or _PYTHON.fullmatch(name) is not None

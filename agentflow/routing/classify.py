@@ -120,7 +120,6 @@ def classify(text: str, table: Table) -> Classification:
 
 
 def _steps_if_failing(text: str, choice: RouteChoice, table: Table) -> tuple[Phase, ...]:
-    """Return the phases of a task that turns out to be about a failing check."""
     wanted = find_targets(text, frozenset({"any"}), lambda _: frozenset())
     is_about_failures = choice.route in SHORTENED and wanted != Targets()
     return table.list_steps(DIRECT, choice.complexity) if is_about_failures else ()
@@ -153,7 +152,6 @@ def use_named_class(found: Classification, name: str, table: Table) -> Classific
 
 
 def _is_for_report(clause: Clause, table: Table) -> bool:
-    """Return whether a clause asks for a report and names no file to write it to."""
     return bool(find_phrases(table.report, clause.text)) and not is_about_file_text(clause.text, table)
 
 
@@ -168,7 +166,6 @@ def _mood_of(said: tuple[Clause, ...], changes: tuple[Clause, ...], *, is_report
 
 
 def _choose_reading(mood: Mood, said: tuple[Clause, ...], table: Table) -> RouteChoice:
-    """Choose among the routes that change nothing."""
     spoken = " ; ".join(clause.text for clause in said if clause.mood is not Mood.LIMIT)
     sayings = [phrase for phrase in table.routing.keywords.get(Complexity.RESEARCH, ()) if " " in phrase]
     if mood is Mood.RESEARCH or (mood is not Mood.AUDIT and find_phrases(sayings, spoken)):
@@ -219,7 +216,6 @@ def _choose_by_size(kind: str | None, files: tuple[str, ...], spoken: str, table
 
 
 def _is_wide(files: tuple[str, ...], spoken: str, table: Table) -> bool:
-    """Return whether the words say that many places change, beyond the files that they name."""
     found = find_phrases(table.routing.keywords.get(Complexity.COMPLEX, ()), spoken)
     named = [to_plain_words(file) for file in files]
     return any(not any(f"{wide} in {file}" in spoken for file in named) for wide in found)
@@ -242,7 +238,6 @@ def _kind(heard: tuple[Clause, ...], spoken: str, table: Table) -> str | None:
 
 
 def _hints(spoken: str, table: Table) -> tuple[str, ...]:
-    """Return every keyword that is hit, with the class that it hints at."""
     return tuple(
         f"{complexity}: {found}"
         for complexity, phrases in table.routing.keywords.items()
@@ -308,7 +303,6 @@ def is_concrete(text: str) -> bool:
 
 
 def _content(spoken: str, said: tuple[Clause, ...], table: Table) -> set[str]:
-    """Return the words that could name a target."""
     signs = " ".join(found for phrases in table.signs.values() for found in find_phrases(phrases, spoken))
     heads = " ".join(clause.head for clause in said)
     hollow = {*table.hollow, *_SPOKEN.findall(f"{signs} {heads}")}

@@ -161,7 +161,6 @@ def _clause(piece: str, table: Table) -> Clause:
 
 
 def _head(spoken: str, table: Table) -> tuple[Mood, str]:
-    """Return the mood that the first words of a clause give it, and these words."""
     found = {Mood(mood): head for mood, words in table.heads.items() if (head := find_lead(words, spoken))}
     mood = max(found, key=lambda mood: len(found[mood]), default=Mood.STATEMENT)
     return mood, found.get(mood, "")
@@ -179,7 +178,6 @@ def is_about_file_text(text: str, table: Table) -> bool:
 
 
 def _is_order(text: str, table: Table) -> bool:
-    """Return whether a reading verb says what the code has to do."""
     orders = table.orders
     return bool(
         find_lead(orders.verbs, text)
@@ -242,7 +240,6 @@ def _may_stand(phrase: str, text: str) -> bool:
 
 @cache
 def _letters(phrase: str) -> tuple[tuple[str, ...], ...]:
-    """Return what of each word of a phrase stands in a text that has it, by its alternatives."""
     words = (word for word in phrase.lower().split() if word not in {"...", "."})
     return tuple(tuple(one.strip("*") for one in word.split("|")) for word in words)
 
@@ -367,7 +364,6 @@ def find_named_tests(task: str, tests: frozenset[str]) -> frozenset[str]:
 
 
 def _lies_in(test: str, places: set[str]) -> bool:
-    """Return whether a test lies in one of these modules, as far as both name their folders."""
     place = get_test_place(test.lower())
     module = f".{_to_module(place) if '::' in test else place}"
     return any(module.endswith(f".{place}") or f".{place}".endswith(module) for place in places)

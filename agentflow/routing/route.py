@@ -210,14 +210,12 @@ def skip_roles_before(task: TaskState) -> tuple[TaskState, Classified]:
 def _shorten(
     task: TaskState, route: str, steps: tuple[Phase, ...], reason: str
 ) -> tuple[TaskState, Classified]:
-    """Return the task with fewer phases after its first, and the event that tells why."""
     event = Classified(complexity=task.task_complexity, route=route, score=0, reasons=(reason,), steps=steps)
     decided = {Phase.REFINEMENT: task.get_gate(Phase.REFINEMENT)}
     return set_route(task.replace(gates=decided), route, steps), event
 
 
 def _explore_deeply(task: TaskState) -> tuple[TaskState, Classified]:
-    """Return the task on the route of a deep exploration."""
     steps = (Phase.EXPLORATION,)
     task = task.replace(task_complexity=Complexity.EXPLORATORY)
     event = Classified(
@@ -227,7 +225,6 @@ def _explore_deeply(task: TaskState) -> tuple[TaskState, Classified]:
 
 
 def _steps_for(task: TaskState, found: Classification) -> tuple[Phase, ...]:
-    """Return the steps of a classification, with or without a review as the person wants."""
     steps = {*found.steps}
     if task.wants_review and Phase.IMPLEMENTATION in steps:
         steps.add(Phase.REVIEW)

@@ -81,8 +81,11 @@ class Sandbox(Record):
 
     @property
     def access(self) -> Access:
-        """The access that the caller's commands have to the repository."""
-        return ACCESS.get(self.who, Access.READ)
+        """The access that the caller's commands have to the repository, as far as the level allows it."""
+        access = ACCESS.get(self.who, Access.READ)
+        if access is not Access.LAYER:
+            return access
+        return Access.THROW_AWAY if self.level is Level.FULL and self.view is None else Access.READ
 
     @property
     def is_sealed(self) -> bool:
@@ -211,9 +214,14 @@ class Sandbox(Record):
         if self.access is Access.THROW_AWAY:
             with make_scratch_folder() as scratch:
                 return self._run_on_throwaway(command, sink, cancelled, scratch)
+        return self._run_in_place(command, sink, cancelled, self.access, names)
+
+    def _run_in_place(
+        self, command: Command, sink: Path, cancelled: IsCancelled, access: Access, names: Collection[str]
+    ) -> Execution:
         # bubblewrap has a folder in memory
         with nullcontext() if self.level is Level.FULL else make_scratch_folder() as folder:
-            profile = self._profile(command, self.access, self.root, folder)
+            profile = self._profile(command, access, self.root, folder)
             profile = profile.replace(protected=self._list_protected(names))
             return self._run_inside(command, sink, cancelled, profile, self.layer)
 
@@ -260,8 +268,12 @@ class Sandbox(Record):
     def _run_on_throwaway(
         self, command: Command, sink: Path, cancelled: IsCancelled, scratch: Path
     ) -> Execution:
-        """Run a command on a view of the repository, an overlay if that can be had."""
-        if self.level is Level.FULL and not throwaway.has_foreign_files(self.root):
+        """Run a command on a view of the repository, an overlay if that can be had.
+
+        Who only looks gets no copy, which takes seconds for each command, and writes no foreign file.
+        """
+        is_looking = ACCESS.get(self.who) is Access.LAYER
+        if self.level is Level.FULL and (is_looking or not throwaway.has_foreign_files(self.root)):
             view = throwaway.make_overlay_view(self.root, scratch)
             profile = self._profile(command, Access.THROW_AWAY, view.place, None)
             try:
@@ -270,6 +282,8 @@ class Sandbox(Record):
                 return finished.replace(changed=tuple(sorted(changed)))
             except NoSandbox:
                 pass  # no overlay on this file system
+        if is_looking:
+            return self._run_in_place(command, sink, cancelled, Access.READ, ())
         copied = throwaway.copy_repository(self.root, scratch / "copy")
         profile = self._profile(command, Access.THROW_AWAY, copied, scratch)
         if self.level is Level.PARTIAL:

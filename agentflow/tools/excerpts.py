@@ -103,7 +103,6 @@ def _find_definition(lines: tuple[str, ...], name: str) -> int | None:
 
 
 def _first_decorator(lines: tuple[str, ...], place: int) -> int:
-    """Return where the decorators of a definition begin."""
     begin, above = place, place - 1
     while above >= max(0, place - MOST_EXCERPTS) and lines[above].strip():
         if lines[above].lstrip().startswith("@") and _depth(lines[above]) == _depth(lines[place]):
@@ -117,7 +116,6 @@ def _depth(line: str) -> int:
 
 
 def _near(path: str, lines: tuple[str, ...], numbers: set[int]) -> Iterator[Excerpt]:
-    """Yield the lines around some numbers, those that touch as one."""
     begin = end = 0
     for number in sorted(number for number in numbers if number <= len(lines)):
         if number - NEAR > end + 1:

@@ -144,7 +144,6 @@ def _read_text(workspace: Workspace, path: str) -> FileText:
 
 
 def _page(wanted: ReadInput, file: IO[bytes]) -> Output:
-    """Show some lines of a file that is too large to be taken as a whole."""
     if b"\0" in file.read(SNIFFED):
         raise InvalidInput(f"{wanted.file_path} is binary")
     file.seek(0)
@@ -217,7 +216,6 @@ def _is_crlf(text: str) -> bool:
 
 
 def _with_endings(new: str, replaced: str, text: str) -> str:
-    """Return a text with the line endings of the replaced text, or of the file."""
     return new.replace("\n", "\r\n") if _is_crlf(replaced if "\n" in replaced else text) else new
 
 

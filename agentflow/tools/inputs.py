@@ -28,7 +28,6 @@ def check_input(tool: Tool, given: Mapping[str, Any], context: ToolContext) -> N
 
 
 def _require_seen(name: str, quotes: tuple[str, ...], context: ToolContext) -> None:
-    """Raise ToolError for a file that cannot be opened, or of which this run saw too little."""
     with context.workspace.open(name) as file:  # whoever names a file that may not be opened is told why
         is_text = not is_binary(file.read(SNIFFED))
     was_shown = (name in list_files_shown(call, context) for call in _find_successes(context))
@@ -39,7 +38,6 @@ def _require_seen(name: str, quotes: tuple[str, ...], context: ToolContext) -> N
 
 
 def _was_quoted(name: str, quotes: tuple[str, ...], run: Run) -> bool:
-    """Return whether the brief, or one result about a file such as a command's, showed all these lines."""
     lines = [line.strip() for text in quotes for line in text.splitlines() if line.strip()]
     if max(map(len, lines), default=0) < LEAST_QUOTE:
         return False
@@ -83,7 +81,6 @@ def spell_path(workspace: Workspace, path: str) -> str:
 
 
 def _find_successes(context: ToolContext) -> Iterator[ToolCall]:
-    """Yield the calls of a run that succeeded."""
     run = context.run
     calls = {call.id: call for message in run.all_messages for call in message.calls}
     parts = (part for message in run.all_messages for part in message.parts)

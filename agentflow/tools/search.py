@@ -312,7 +312,6 @@ def _texts(text: str) -> list[str]:
 
 
 def _find_spanned_lines(query: Query, texts: list[str], text: str) -> list[int]:
-    """Return the lines that matches of several lines touch."""
     starts = list(accumulate((len(line) + 1 for line in texts[:-1]), initial=0))
     touched: set[int] = set()
     for found in query.regex.finditer(text) if texts else ():

@@ -167,7 +167,6 @@ def _page(text: bytes, offset: int, limit: int) -> str:
 
 
 def _whole(text: bytes, place: int) -> int:
-    """Return the place where the character at a place begins."""
     begin = place
     while begin > max(0, place - 3) and begin < len(text) and text[begin] in _CONTINUATION:
         begin -= 1

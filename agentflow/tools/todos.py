@@ -106,7 +106,6 @@ def _title(item: TodoItem, place: int) -> str:
 
 
 def _require_valid(todos: list[Todo], ledger: Ledger) -> None:
-    """Raise InvalidInput naming every rule that a list breaks."""
     if problems := [*_clashes(todos), *_unproven(todos, ledger)]:
         raise InvalidInput("; ".join(problems))
 

@@ -245,7 +245,6 @@ async def _in_time(work: Callable[[], Awaitable[Page]], cancelled: Callable[[], 
 
 
 async def _cancel_with(cancelled: Callable[[], bool], scope: anyio.CancelScope) -> None:
-    """Cancel a scope as soon as the run is to stop."""
     while not cancelled():  # noqa: ASYNC110  # it is told by a function, from another thread
         await anyio.sleep(0.1)
     scope.cancel()
@@ -287,7 +286,6 @@ def is_public(address: str) -> bool:
 
 
 def _require_public(host: str) -> None:
-    """Raise InvalidInput for a host that is told from its spelling not to be a public one."""
     if _literal(host) is not None:
         if not is_public(host):
             raise InvalidInput(f"url: {host} is not a public address")

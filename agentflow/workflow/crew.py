@@ -261,7 +261,6 @@ class Crew(Record):
         return task.replace(baseline=(), blocked={}, foreign_errors=(), surface=surface)
 
     def _take_messages(self, phase: Phase, number: int, turns: int) -> tuple[str, ...]:
-        """Return the person's new messages, and record that a role has them."""
         task = self.store.task
         if new := self._find_messages(task, number, turns):
             told = (TaskMessage(text=text, phase=phase, iteration=task.iteration) for text in new)
@@ -291,7 +290,6 @@ class Crew(Record):
         return WithDeleted(now=self.workspace, git=self.git, before=task.base_tree)
 
     def _map_owners(self) -> dict[str, str]:
-        """Return the role that has each known tool."""
         roles = tuple(self.roles.find_part(part) for part in PIPELINE)
         names = (*(tool.name for tool in self.toolbox.tools), *WEB)
         owned = {name: owner for name in names if (owner := find_owner(name, roles))}
@@ -354,7 +352,6 @@ def _may_be_repaired(run: CheckRun) -> bool:
 
 
 def _fit_budget(role: Role, task: TaskState, share: int = 1) -> Role:
-    """Return a role with its limits lowered to its share of the remaining budget."""
     limits, budget, usage = role.limits, task.budget, task.usage
     if budget.tokens is not None:
         left = max(1, (budget.tokens - usage.tokens) // share)
@@ -371,6 +368,5 @@ def _awaits_confirmation(task: TaskState, phase: Phase) -> bool:
 
 
 def _limit_evidence(ledger: EvidenceLedger, task: TaskState) -> TreeLedger:
-    """Return what a verifier may cite of a task's evidence."""
     held = frozenset(item.evidence for item in task.held if item.evidence is not None)
     return TreeLedger(ledger=ledger, tree=task.tree or "", iteration=task.iteration, held=held)

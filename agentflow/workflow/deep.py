@@ -86,7 +86,6 @@ async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _back_up_document(root: Path) -> None:
-    """Rename an earlier document by the current time."""
     if (root / PATH).exists():
         (root / PATH).rename(root / f"{PATH}.bak.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
 
@@ -170,13 +169,11 @@ def _list_used(files: tuple[str, ...], leads: Graph) -> tuple[str, ...]:
 
 
 def _list_large(paths: list[PurePosixPath]) -> Iterator[str]:
-    """Yield one of the largest folders for each hundred files."""
     sizes = Counter(str(PurePosixPath(*path.parts[:2][: len(path.parts) - 1])) for path in paths)
     return (name for name, _ in islice(sizes.most_common(), len(paths) // _FILES_EACH))
 
 
 def _list_deepest(paths: list[PurePosixPath]) -> Iterator[str]:
-    """Yield two of the folders that lie deepest."""
     folders = {path.parent for path in paths if len(path.parts) > _DEEP}
     ordered = sorted(folders, key=lambda folder: (-len(folder.parts), str(folder)))
     return (str(folder) for folder in ordered[:2])
@@ -187,7 +184,6 @@ def _list_workspaces(paths: list[PurePosixPath]) -> Iterator[str]:
 
 
 def _list_languages(paths: list[PurePosixPath]) -> Iterator[str]:
-    """Yield every language but the main one."""
     return (f"what is written in {name}" for name in find_languages(map(str, paths))[1:])
 
 
@@ -255,7 +251,6 @@ def read_fresh_document(git: Git, focus: str | None = None) -> tuple[str, str]:
 
 
 def _explain_unusable(git: Git, head: dict[str, Any], focus: str | None) -> str | None:
-    """Return why a document with this head cannot be used, or None."""
     if focus is not None and head.get("focus_path") != (focus or None):
         return "about another part"
     if head.get("phase") != "complete":

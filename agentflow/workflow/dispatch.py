@@ -98,7 +98,6 @@ def explain_loss(run: Run) -> str | None:
 
 
 def _write_prompt(crew: Crew, phase: Phase) -> RunPrompt:
-    """Return the whole task prompt, or only the news where an earlier conversation goes on."""
     task = crew.forget_base(crew.store.task, phase)
     material = crew.gather_material(task)
     if earlier := _find_earlier_run(crew, phase):
@@ -157,7 +156,6 @@ async def _attempt(crew: Crew, phase: Phase, prompt: RunPrompt, number: int, sav
 
 
 def _count_usage(crew: Crew, run: Run) -> None:
-    """Add the usage of a run to that of the task, once."""
     task, number = crew.store.task, run.head.run
     if number not in task.counted:
         spent = _sum_usage(crew, run)
@@ -166,7 +164,6 @@ def _count_usage(crew: Crew, run: Run) -> None:
 
 
 def _sum_usage(crew: Crew, run: Run) -> Usage:
-    """Return the usage of a run and of the sub-agents whose answers it no longer waits for."""
     calls = {call.id for call in run.pending if call.name == DELEGATE}
     saved = map(load_run, crew.store.list_transcripts("*")) if calls else ()
     waiting = (child for child in saved if child is not None and child.head.parent in calls)
@@ -174,7 +171,6 @@ def _sum_usage(crew: Crew, run: Run) -> Usage:
 
 
 def _find_saved(crew: Crew, phase: Phase, prompt: RunPrompt) -> tuple[int, Run | None]:
-    """Return the newest unfinished or submitted run of this prompt or step, or the next number."""
     for number in _list_numbers(crew, ROLE_OF[phase]):
         run = load_run(crew.store.run_path(number, ROLE_OF[phase]))
         if run is None or run.head.iteration != crew.store.task.iteration:
@@ -193,7 +189,6 @@ def _matches_prompt(prompt: RunPrompt, run: Run) -> bool:
 
 
 def _list_numbers(crew: Crew, role: str) -> Iterator[int]:
-    """Yield the numbers of a role's runs, newest first."""
     return (
         number for number in range(crew.store.task.runs, 0, -1) if crew.store.run_path(number, role).exists()
     )

@@ -104,7 +104,6 @@ def awaits_base(task: TaskState) -> bool:
 
 
 def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
-    """Yield a warning for each check that keeps the result below verified on this machine."""
     at_best = "the result is at best exit code 4"
     for run in crew.checking.find_runs(task.baseline):
         name = run.check.name

@@ -75,7 +75,6 @@ async def _verify(crew: Crew) -> Run | None:
 
 
 async def _try_checks(crew: Crew, case: Case) -> None:
-    """Look for proof of the change and run the probes, once for each judged tree."""
     if crew.store.task.probes is None:
         tried = await try_checks(crew.judging, crew.store.task, case)
         _save(crew, tried, "probes", "mutants", "memorised", "fresh")
@@ -87,7 +86,6 @@ def _save(crew: Crew, found: TaskState, *keys: str) -> None:
 
 
 def _has_run_checks(crew: Crew, task: TaskState) -> bool:
-    """Return whether every required check already ran on the current tree."""
     known = crew.checking.find_runs(task.final)
     return bool(known) and all(run.evidence is None or run.evidence.tree_before == task.tree for run in known)
 
@@ -175,7 +173,6 @@ def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
 
 
 async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
-    """Return the task with its verification gate decided by checks, verifier, reviewer and Stop hooks."""
     if run is not None and run.pause is not None:
         return task
     verdict = judge(gather_final_case(crew.judging, task))
@@ -260,7 +257,6 @@ def add_failure(
 
 
 def _identify(run: CheckRun) -> tuple[str, ...]:
-    """Return what makes a failing run the same as an earlier one."""
     end = describe_end(run.evidence) if run.evidence else ""
     return (run.check.name, run.check.command, end, *sorted(find_faults(run)))
 

@@ -67,7 +67,6 @@ async def work_on_steps(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _join_changes(task: TaskState, *last: Change | None) -> Change:
-    """Return what all implementers together say that they changed."""
     changes = [(f"step {each.step}: ", each.change) for each in _work_of(task).results]
     changes += [("", change) for change in last if change is not None]
     return Change(
@@ -77,7 +76,6 @@ def _join_changes(task: TaskState, *last: Change | None) -> Change:
 
 
 async def _carry_out_wave(crew: Crew, wave: tuple[int, ...]) -> TaskState:
-    """Carry out one group of steps, and merge the changes of those that ended into the files."""
     work = _work_of(crew.store.task)
     steps = tuple(step for step in wave if step not in work.done)
     if not steps:
@@ -111,7 +109,6 @@ def _choose_ready(ended: list[_EndedStep]) -> list[_EndedStep]:
 
 
 async def _run_steps(crew: Crew, steps: tuple[int, ...]) -> list[_EndedStep]:
-    """Carry out steps, as many at once as the person allows, each in a copy of the same tree."""
     work = _work_of(crew.store.task)
     assert work.base is not None
     left = len(steps)
@@ -137,7 +134,6 @@ async def _run_steps(crew: Crew, steps: tuple[int, ...]) -> list[_EndedStep]:
 
 
 def _write_prompt(crew: Crew, step: int) -> str:
-    """Return the task prompt of the implementer of one step."""
     task = crew.store.task
     one = _plan_of(task).steps[step - 1]
     files = f" ({', '.join(one.files)})" if one.files else ""
@@ -146,7 +142,6 @@ def _write_prompt(crew: Crew, step: int) -> str:
 
 
 def _is_failed(ended: _EndedStep) -> bool:
-    """Return whether a step has come to an end from which it does not go on."""
     if ended.failure is not None:
         return not isinstance(ended.failure, ModelUnavailable)
     return ended.run is not None and ended.run.pause is None and not ended.is_done
@@ -230,7 +225,6 @@ def _add_result(crew: Crew, step: int, run: Run) -> None:
 
 
 def _save_progress(crew: Crew, **changed: object) -> None:
-    """Save what is new of the work on steps."""
     task = crew.store.task
     crew.store.save(task.replace(parallel=_work_of(task).replace(**changed)))
 

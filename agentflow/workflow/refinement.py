@@ -82,7 +82,6 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _depends_on_base(task: TaskState, table: Table) -> bool:
-    """Return whether what fails before the task decides its route, or is all that it is about."""
     return bool(classify_words(task, table).steps_if_failing) or is_only_about_checks(task.task)
 
 
@@ -155,7 +154,6 @@ def _assume_answer(task: TaskState) -> TaskState:
 
 
 async def _survey(crew: Crew, task: TaskState) -> TaskState:
-    """Return the task with its surroundings, the repository's instructions, and the files that it names."""
     if task.surroundings or task.tree is None:
         return task
     files = crew.git.list_paths(task.tree)
@@ -169,7 +167,6 @@ async def _survey(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _describe_surroundings(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[str]:
-    """Yield the facts that stay true for the whole task."""
     system = os.uname()
     day, machine = task.started_at[:10], f"{system.sysname} {system.machine}"
     yield f"repository: {crew.git.root}, {_describe_branch(crew.git.folders)}, {day}, {machine}"
@@ -182,7 +179,6 @@ def _describe_surroundings(crew: Crew, task: TaskState, files: tuple[str, ...]) 
 
 
 def _describe_branch(folders: tuple[Path, ...]) -> str:
-    """Return the branch that git has checked out, or the commit."""
     head = ""
     with suppress(OSError, IndexError):
         head = (folders[0] / "HEAD").read_text("utf-8", "replace").strip()
@@ -198,7 +194,6 @@ def _describe_uncommitted(crew: Crew, task: TaskState) -> str:
 
 
 def _choose_excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
-    """Yield the files that the task names, and the failing tests with the files they point at."""
     named = tuple(islice(_find_named(f"{task.task}\n{task.intent.goal}", files), MAX_FILES))
     for path in named:
         yield read_short_file(crew.workspace, path) or Excerpt(path=path, first=1, lines=())
@@ -207,7 +202,6 @@ def _choose_excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Ite
 
 
 def _find_named(text: str, files: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files that a text names, by path or by a unique file name."""
     words = dict.fromkeys(word.removeprefix("./") for word in _WORD.findall(text))
     by_name: dict[str, list[str]] = {}
     for path in files:
@@ -229,7 +223,6 @@ def find_languages(files: Iterable[str]) -> tuple[str, ...]:
 
 
 def _find_wanted(crew: Crew, task: TaskState) -> Targets:
-    """Return the tests and checks that already fail and that the task is about."""
     runs = [
         run for run in crew.checking.find_runs(task.baseline) if run.evidence is not None and not run.green
     ]
@@ -311,7 +304,6 @@ def find_likely_files(used: Iterable[frozenset[str]], named: Iterable[frozenset[
 def _quote_files(
     crew: Crew, paths: Iterable[str], product: Mapping[str, str], names: frozenset[str]
 ) -> Iterator[Excerpt]:
-    """Yield short files whole, and of longer ones the definitions of these names, as far as there is room."""
     left = SHORT_FILE_CHARS
     for path in paths:
         whole = read_short_file(crew.workspace, path)
@@ -325,7 +317,6 @@ def _quote_files(
 
 
 def _read_sources(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Mapping[str, str]:
-    """Return the source files of a small repository with their texts."""
     paths = [path for path in files if is_source(path)]
     assert task.base_tree is not None
     return crew.git.read_files(task.base_tree, paths, SHORT_FILE_BYTES) if len(paths) <= MAX_SOURCES else {}
@@ -356,7 +347,6 @@ def _quote_tests(crew: Crew, failing: Iterable[str], places: Mapping[str, str]) 
 
 
 def _map_definitions(product: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the names that exactly one file defines at its outermost level, each with the file."""
     found = [(name, path) for path, text in product.items() for name in _find_definitions(text, deep=False)]
     count = Counter(name for name, _ in found)
     return {name: path for name, path in found if count[name] == 1}
@@ -367,7 +357,6 @@ def _find_defining_files(text: str, owners: Mapping[str, str]) -> frozenset[str]
 
 
 def _follow_uses(start: frozenset[str], uses: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return files with all files that they use, directly or not."""
     reached, new = start, start
     while new:
         new = frozenset(path for each in new for path in uses[each]) - reached

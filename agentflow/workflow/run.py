@@ -228,7 +228,6 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
 
 
 def _look_again(crew: Crew, task: TaskState) -> TaskState:
-    """Return the ended task with the tree on disk now, or without a tree if the files cannot be read."""
     try:
         if task.base_tree is None:
             crew.snapshots.note(is_over=True)
@@ -245,7 +244,6 @@ def _look_again(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _keep_hook_files(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
-    """Return the task with only those hook files that still differ from before it."""
     if not seen.hook_files or task.base_tree is None or seen.tree is None:
         return task
     changed = {change.path for change in crew.git.list_changes(task.base_tree, seen.tree)}

@@ -90,7 +90,6 @@ def write_opening(task: TaskState, phase: Phase, material: Material) -> str:
 
 
 def _format_surroundings(task: TaskState, phase: Phase, material: Material) -> str:
-    """Return the section about the place, tools and limits of a run."""
     role = material.roles.get(ROLE_OF[phase])
     lines = (
         *task.surroundings,
@@ -110,7 +109,6 @@ def _describe_tests(baseline: tuple[CheckRun, ...]) -> Iterator[str]:
 
 
 def _describe_blocked(task: TaskState, baseline: tuple[CheckRun, ...]) -> Iterator[str]:
-    """Yield which checks cannot run on this machine, and why."""
     for run in baseline:
         name = run.check.name
         if (why := task.blocked.get(name)) and run.tests_with_result:
@@ -120,15 +118,16 @@ def _describe_blocked(task: TaskState, baseline: tuple[CheckRun, ...]) -> Iterat
 
 
 def _describe_sandbox(task: TaskState, part: str, role: Role, network: tuple[str, ...]) -> Iterator[str]:
-    """Yield what the commands of a role can reach."""
     if not role.list_rules(BASH.name):
         return
     if task.sandbox == Level.NONE:
         yield "commands run without a sandbox, with the user's rights: keep to the repository"
         return
     reach = "network" if part in network else "no network"
-    writes = _WRITES[ACCESS.get(part, Access.READ)]
-    yield f"commands run in a sandbox: {reach}, an empty home, a fresh /tmp for each; {writes}"
+    access = ACCESS.get(part, Access.READ)
+    if access is Access.LAYER:
+        access = Access.THROW_AWAY if task.sandbox == Level.FULL else Access.READ
+    yield f"commands run in a sandbox: {reach}, an empty home, a fresh /tmp for each; {_WRITES[access]}"
 
 
 def _describe_limits(task: TaskState, limits: Limits) -> Iterator[str]:
@@ -151,7 +150,6 @@ def _percent_left(used: float, allowed: float) -> int:
 
 
 def _format_instructions(task: TaskState, material: Material) -> str:
-    """Return the repository's instructions about the files of a task, cut where they are too long."""
     paths = (*task.paths, *material.changed, *(each.path for each in task.excerpts))
     found = select_instructions(task.instructions, paths)
     parts = [f"# Instructions of the repository\n{read_prompt('instructions.md')}"]
@@ -187,7 +185,6 @@ def list_whole_files(task: TaskState, changed: tuple[str, ...]) -> tuple[str, ..
 
 
 def _fresh_excerpts(task: TaskState, changed: tuple[str, ...]) -> Iterator[Excerpt]:
-    """Yield the excerpts of files that did not change since, each file from one source."""
     whole = {each.path for each in task.excerpts if each.is_whole}
     cited = [each for each in task.cited if each.path not in whole]
     paths = {each.path for each in cited}
@@ -257,7 +254,6 @@ def _list_judging_parts(task: TaskState, material: Material) -> tuple[str, ...]:
 
 
 def _compare_claims(task: TaskState, material: Material) -> str:
-    """Return which files the implementer says it changed, and where the tree says otherwise."""
     if task.change is None:
         return ""
     claimed, changed = dict.fromkeys(task.change.files), dict.fromkeys(material.changed)
@@ -293,12 +289,10 @@ def _format_task(task: TaskState, phase: Phase) -> str:
 
 
 def _is_in_conversation(said: TaskMessage, task: TaskState, phase: Phase) -> bool:
-    """Return whether a message of the person is in the conversation that this prompt begins."""
     return (said.phase, said.iteration) == (phase, task.iteration)
 
 
 def _keep_addition(goal: str, text: str) -> str:
-    """Return a text if it says more than the goal, which is quoted anyway."""
     is_more = any(line.removeprefix("- ") not in goal for line in text.split("\n"))
     return text if is_more else ""
 
@@ -310,14 +304,12 @@ def _format_checks(title: str, runs: tuple[CheckRun, ...], material: Material, f
 
 
 def _format_check(run: CheckRun, material: Material) -> str:
-    """Return a check in a line with its command, and what a red one printed last."""
     is_red = run.evidence is not None and not run.green
     printed = (fence_text(take_last_lines(run.tail)),) if is_red else ()
     return "\n".join((_format_check_line(run, material), *printed))
 
 
 def _format_later_check(run: CheckRun, material: Material) -> str:
-    """Return a check after the change, with the tests that came out differently than before the task."""
     before = find_same_check(run, material.before)
     told = _list_differences(before, run) if before and before.outcomes and run.outcomes else ()
     return "\n".join((_format_check(run, material), *told))

@@ -52,7 +52,7 @@ def without_instructions(brief: str) -> str:
 
 def test_each_role_is_told_where_it_works_and_what_was_seen_before(new_repo: NewRepo) -> None:
     repo = new_repo(FILES).write({"new.txt": "x\n"})
-    hasty = (("Bash", {"command": "touch pwned"}), *TURNS["explorer"])
+    hasty = (("Write", {"file_path": "pwned", "content": "x"}), *TURNS["explorer"])
     unread = TURNS["implementer"][1:]
     with serving(policy=plays(explorer=hasty, implementer=unread)) as server:
         done = live(repo, server, play.TEXT, "--class", "complex", "--sequential", "--yes")

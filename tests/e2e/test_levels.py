@@ -3,12 +3,15 @@
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from agentflow.core.regex import regex
 from tests.support import play
+from tests.support.attacks import ALTERING, POLICY, WAYS, state_of
 from tests.support.levels import LEVELS, Machine
 
 HONEST_TESTS = play.CALC["tests/test_calc.py"].replace(
@@ -19,7 +22,7 @@ HONEST_TESTS = play.CALC["tests/test_calc.py"].replace(
             os.utime(shutil.copy2(__file__, folder), (0, 0))
 """,
 )
-ALTERING = {**play.CALC, "tests/test_calc.py": f"import os\nimport shutil\nimport tempfile\n{HONEST_TESTS}"}
+SETTING = {**play.CALC, "tests/test_calc.py": f"import os\nimport shutil\nimport tempfile\n{HONEST_TESTS}"}
 """Its tests set times and modes of files of their own."""
 NEEDING = {
     **play.CALC,
@@ -57,6 +60,34 @@ def machine(prepared: tuple[Machine, str], record_property: Callable[[str, objec
     return pytest.fail(lack) if os.environ.get("CI") else pytest.skip(lack)
 
 
+def test_an_explorer_changes_nothing_and_leaves_nothing_behind(machine: Machine) -> None:
+    files = {"a.txt": "a\n", "src/b.txt": "b\n", ".claude/settings.json": "{}", ".gitattributes": "* text\n"}
+    repo = machine.repo("looked at", {**play.GREEN, **files})
+    temporary = machine.own("temporary")
+    before = user_files(repo.root)
+    ways = (*WAYS, *POLICY, *(way for way in ALTERING[:6] if " . " not in f"{way} "))
+    looks = play.turn(*(play.call("Bash", command=way) for way in ways), play.call("Bash", command="ls"))
+    repo.task(
+        "where is add defined?",
+        script=[play.role("explorer", looks, *play.findings()["turns"])],
+        command=machine.command,
+        env={**machine.env, "TMPDIR": str(temporary)},
+    )
+    (run,) = repo.runs("explorer")
+    ran = [way["input"].get("command") for way, result in run.calls[:-1] if not result["is_error"]]
+    assert [way for way in WAYS if way in ran] == (list(WAYS) if machine.level.sandbox == "full" else [])
+    assert ran[-1] == "ls"
+    time.sleep(0.4)
+    assert user_files(repo.root) == before
+    assert list(temporary.iterdir()) == []
+
+
+def user_files(root: Path) -> dict[str, object]:
+    """Return all about each file but agentflow's own records, and what git notes of them."""
+    own = regex(r"\.claude(?:/agentflow.*|/orchestration.*)?|\.git(?!/(?:HEAD|config|hooks|refs/heads)).*")
+    return {name: state for name, state in state_of(root).items() if not own.fullmatch(name)}
+
+
 @WEAKEST
 def test_the_demo_is_verified(machine: Machine) -> None:
     repo = machine.repo("beside", {})
@@ -69,7 +100,7 @@ def test_the_demo_is_verified(machine: Machine) -> None:
 
 @WEAKEST
 def test_a_repair_is_found_whatever_the_tests_do_to_files_of_their_own(machine: Machine) -> None:
-    repo = machine.repo(f"{PLACE}/a repair", ALTERING)
+    repo = machine.repo(f"{PLACE}/a repair", SETTING)
     done = repo.task(**machine.options)
     assert done.code == 0, done.err
     assert repo.read("calc.py") == play.GREEN["calc.py"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support import play
+from tests.support.boxes import without_bubblewrap
 from tests.support.repo import COMMAND, Repo
 
 ATTACKS = (
@@ -30,7 +31,10 @@ def repo(tmp_path: Path) -> Repo:
     return Repo(tmp_path / "repo", tmp_path / "home").write(play.CALC).commit()
 
 
-def test_a_reader_runs_what_reads_and_nothing_else(repo: Repo) -> None:
+@pytest.mark.parametrize("is_full", [True, False], ids=["bubblewrap", "without bubblewrap"])
+def test_a_reader_is_refused_by_words_what_no_sandbox_throws_away(
+    repo: Repo, tmp_path: Path, *, is_full: bool
+) -> None:
     turns = [
         play.turn(play.call("Bash", command=command), play.call("Bash", command="pwd")) for command in ATTACKS
     ]
@@ -40,13 +44,13 @@ def test_a_reader_runs_what_reads_and_nothing_else(repo: Repo) -> None:
         play.plan("calc.py"),
         play.role("implementer", play.submit()),
     ]
-    repo.task(script=script)
+    repo.task(script=script, env={} if is_full else {"PATH": without_bubblewrap(tmp_path)})
     (run,) = repo.runs("explorer")
     refused = {asked["input"].get("command"): said["is_error"] for asked, said in run.calls}
-    assert [command for command in ATTACKS if not refused[command]] == []
+    assert [command for command in ATTACKS if refused[command]] == ([] if is_full else list(ATTACKS))
     assert [command for command in ORDINARY if refused[command]] == []
     assert not (repo.root / "x").exists()
-    assert len(repo.events("ToolBlocked")) == len(ATTACKS)
+    assert len(repo.events("ToolBlocked")) == (0 if is_full else len(ATTACKS))
 
 
 def test_a_search_passes_over_files_that_a_rule_denies_to_be_read(repo: Repo) -> None:
@@ -102,7 +106,13 @@ def test_the_test_command_explains_each_part(repo: Repo) -> None:
     (part,) = (part for part in denied["parts"] if part["decision"] == "deny")
     assert (part["part"], part["source"]) == ("env /bin/rm x", str(settings))
     assert repo.run("permissions", "test", "git push", "--json").json["decision"] == "ask"
-    reviewer = repo.run("permissions", "test", "ruff check . ; touch x", "--role", "reviewer")
+    asked = ("permissions", "test", "ruff check . ; touch x", "--role", "reviewer")
+    held = repo.run(*asked)
+    assert held.out.startswith("as the reviewer\nallow: built-in: works on a copy that is thrown away\n")
+    config = repo.home / ".config/agentflow/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("sandbox: off\n")
+    reviewer = repo.run(*asked)
     assert reviewer.out.startswith("as the reviewer\ndeny: reviewer may not run touch x")
     assert "agents/reviewer.md" in reviewer.out
     assert repo.run("permissions", "test", "ls", "--role", "nobody").code == 2
@@ -231,7 +241,7 @@ def test_only_refusals_three_turns_long_end_a_run_and_the_result_says_whose(repo
     settings = repo.root / ".claude/settings.json"
     settings.parent.mkdir(exist_ok=True)
     settings.write_text(json.dumps({"permissions": {"deny": ["Bash(touch *)"]}}))
-    looking = [bash("pytest"), bash("make"), bash("ls", "pytest")] * 2
+    looking = [bash("touch a"), bash("touch b"), bash("ls", "touch c")] * 2
     done = repo.task(
         script=[
             play.role("explorer", *looking, *play.findings()["turns"]),

@@ -15,7 +15,7 @@ allowed-tools: Read, Grep, Bash(git status:*), Bash(echo:*), Bash(touch:*)
 Where is $1 of $2 defined? All: $ARGUMENTS
 
 !`echo "arg <$1>"`
-!`grep -rhs KEY .; touch made; echo touched=$?`
+!`grep -rhs KEY .; touch made`
 ```
 !`echo in a block`
 ```
@@ -70,8 +70,7 @@ def test_everything_in_a_command_is_filled_in_and_kept_beside_what_was_typed(rep
     assert state["invoked"]["file"].endswith(COMMAND)
     assert f"Where is add; echo PWNED of calc.py defined? All: {EVIL} calc.py" in text
     assert "\narg <add; echo PWNED>\n" in text  # one word of the shell, whatever it holds
-    assert "touched=1" in text
-    assert not (repo.root / "made").exists()
+    assert not (repo.root / "made").exists()  # it was made in a layer that is gone
     assert "hunter2" not in text
     assert "!`echo in a block`" in text
     assert '<file path="calc.py">\ndef add' in text

@@ -176,8 +176,8 @@ NEVER_TESTS = ("pytest", "python3 -m unittest", "env pytest", "python calc.py", 
 
 def attacks(name: str) -> dict[str, list[str]]:
     """Return the commands that a role must not get through, by their kind."""
-    beyond = [] if name == "verifier" else list(NEVER_TESTS)
-    some = 4 if name == "verifier" else 1  # its commands run, on a copy that is thrown away
+    beyond = list(NEVER_TESTS) if name == "reviewer" else []
+    some = 1 if name == "reviewer" else 4  # elsewhere commands run, on a copy that is thrown away
     kinds = {"operators": OPERATORS[::some], "arguments": ARGUMENTS[::some], "programs": beyond}
     return {
         kind: [
@@ -330,14 +330,9 @@ def test_no_attack_on_a_scoped_shell_gets_through(
     repo = with_reviewer if name == "reviewer" else default_route
     results = {made["input"]["command"]: result for made, result in shell_calls(name, repo)}
     assert not results[HARMLESS[name]]["is_error"]
-    refused = [command for command in attacks(name)[kind] if not _is_left_to_the_sandbox(name, command)]
-    through = [command for command in refused if not results[command]["is_error"]]
-    assert through == []
+    if name == "reviewer":  # a role file of the repository means what it lists
+        assert [command for command in attacks(name)[kind] if not results[command]["is_error"]] == []
     assert [path.name for path in repo.root.glob(f"attack-{name}-{kind}-*")] == []
-
-
-def _is_left_to_the_sandbox(name: str, command: str) -> bool:
-    return name == "verifier" or (name == "explorer" and command.startswith("python3 -c"))
 
 
 def shell_calls(name: str, repo: Repo) -> list[tuple[dict[str, Any], dict[str, Any]]]:

@@ -5,16 +5,17 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.role import Role
+from agentflow.core.routing import Access
 from agentflow.library.roles import read_role
-from agentflow.permissions.role_rules import CommandScope, find_scope
+from agentflow.permissions.role_rules import is_left_to_sandbox
 from agentflow.permissions.rules import parse_rules
 from agentflow.sandbox.confine import Ability
 from agentflow.sandbox.profile import Level, SandboxOpenings
 from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.throwaway import View
 from agentflow.tools.shell import BASH
 
 AGENTS = Path(__file__).parents[3] / "agents"
-LISTED, READING, LOOKING, ANYTHING = CommandScope
 
 
 def shipped(name: str) -> Role:
@@ -28,31 +29,35 @@ def sandbox(level: Level, who: str | None, *network: str) -> Sandbox:
 
 
 @pytest.mark.parametrize(
-    ("name", "full", "partial", "none"),
+    ("name", "full", "partial"),
     [
-        ("explorer", LOOKING, LISTED, LISTED),
-        ("reviewer", READING, LISTED, LISTED),
-        ("verifier", ANYTHING, LISTED, LISTED),
-        ("implementer", ANYTHING, ANYTHING, LISTED),
+        ("explorer", True, False),
+        ("reviewer", True, False),
+        ("verifier", True, False),
+        ("implementer", True, True),
     ],
 )
-def test_what_the_sandbox_does_not_hold_is_judged(
-    name: str, full: CommandScope, partial: CommandScope, none: CommandScope
-) -> None:
-    found = [find_scope(shipped(name), BASH, sandbox(level, name)) for level in Level]
-    assert found == [full, partial, none]
+def test_what_the_sandbox_does_not_hold_is_judged(name: str, *, full: bool, partial: bool) -> None:
+    held = [is_left_to_sandbox(shipped(name), BASH, sandbox(level, name)) for level in Level]
+    assert held == [full, partial, False]
 
 
 def test_a_network_leaves_a_reader_to_its_list() -> None:
-    assert find_scope(shipped("explorer"), BASH, sandbox(Level.FULL, "explorer", "explorer")) is LISTED
+    assert not is_left_to_sandbox(shipped("explorer"), BASH, sandbox(Level.FULL, "explorer", "explorer"))
+
+
+def test_a_view_whose_changes_stay_leaves_a_reader_to_its_list() -> None:
+    view = sandbox(Level.FULL, "explorer").switch_to_view(View(folder=Path("/v")))
+    assert not is_left_to_sandbox(shipped("explorer"), BASH, view)
+    assert view.access is Access.READ
 
 
 def test_a_role_file_of_the_user_means_what_it_lists() -> None:
     own = shipped("verifier").replace(origin="project")
-    assert find_scope(own, BASH, sandbox(Level.FULL, "verifier")) is READING
+    assert not is_left_to_sandbox(own, BASH, sandbox(Level.FULL, "verifier"))
 
 
-def test_a_bounded_role_beside_a_writer_has_its_list() -> None:
+@pytest.mark.parametrize("who", ["implementer", None])
+def test_a_bounded_role_beside_another_has_its_list(who: str | None) -> None:
     child = shipped("reviewer").replace(part=None, tools=parse_rules("Bash(git diff *)", ""))
-    assert find_scope(child, BASH, sandbox(Level.FULL, "implementer")) is LISTED
-    assert find_scope(child, BASH, sandbox(Level.FULL, None)) is READING
+    assert not is_left_to_sandbox(child, BASH, sandbox(Level.FULL, who))
