@@ -42,7 +42,7 @@ _PART = "\x1f"
 _STATEMENT = regex(
     r"\w+(?:\s+(?!(?:that|which|who|where|if|whether|how|why|what|all|every|the|a|an)\b)\w+){0,2}\s+"
     r"(?:is|are|was|were|should|must|does|doesn't|do not|don't|fails?|crash(?:es)?|returns|raises|hangs|shows"
-    r"|needs|gives|breaks|has|cannot|can't|never|always|ignores?|loses|drops|misses|leaves|freezes|disappears)\b(?!\x1f)"
+    r"|needs|gives|breaks|has|cannot|can't|never|always|ignores?|loses|drops|misses|leaves|freezes|disappears)\b(?![\x1f(])"
 )
 """A sentence whose first word is a noun that could also be an order: "search results are wrong"."""
 
@@ -56,7 +56,7 @@ _CAMEL = regex(r"\b[A-Z][a-z]+[A-Z]{2,}\b|(?<=[a-z0-9])(?=[A-Z])")
 
 _FENCED = regex(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 
-_AFTER = ("", *" \t\n,:;.!?()\"'")
+_AFTER = ("", *" \t\n,:;.!?)\"'")
 
 _DASH = regex(r"[\u2010-\u2015]")
 

@@ -223,6 +223,15 @@ def extract_checks(path: str, text: str) -> str:
     return "\n".join(part.text for part in _parts(path, text) if part.is_named)
 
 
+def blank_checks(path: str, text: str) -> str:
+    """Return a source file with blanks for its tests; examples in docstrings stay, which are no code."""
+    for part in _parts(path, text) if not path.endswith(".py") else ():
+        if part.is_named:
+            blank = "".join(sign if sign == "\n" else " " for sign in text[part.begin : part.end])
+            text = text[: part.begin] + blank + text[part.end :]
+    return text
+
+
 def _mix_parts(path: str, before: str, now: str) -> str:
     """Return the new file with exactly the checks of the old one."""
     if path.endswith(".py") and read_python(now) is None:

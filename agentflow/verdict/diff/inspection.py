@@ -20,7 +20,7 @@ from agentflow.redact import redact_text
 from agentflow.verdict.diff.other_tests import find_added_tests
 from agentflow.verdict.diff.python_tests import find_changed_tests, has_only_lost_functions
 from agentflow.verdict.diff.tampering import TextDiff, find_tampering, list_changed_lines
-from agentflow.verdict.mixed_files import extract_checks, has_parts, is_shared, mix
+from agentflow.verdict.mixed_files import blank_checks, extract_checks, has_parts, is_shared, mix
 from agentflow.verdict.projects import find_new_projects, is_put_among_tests
 from agentflow.verdict.same.program import find_renamed, is_same_program
 from agentflow.verdict.surface import Kind, find_kind, find_kind_for_verdict, is_document, is_document_path
@@ -242,7 +242,11 @@ def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:
         return (whole,)
     before, after = (extract_checks(each.path, text) for text in (each.before, each.after))
     part = TextDiff(path=each.path, before=before, after=after, kind=Kind.TESTS)
-    return (whole,) if before == after else (part, whole)
+    sides = (blank_checks(each.path, text) for text in (each.before, each.after))
+    product = whole.replace(before=next(sides), after=next(sides))
+    if before == after:
+        return (product,)
+    return (part,) if product.before == product.after else (part, product)
 
 
 def _see_settings(change: TextDiff, before: Iterable[str]) -> TextDiff:
