@@ -77,6 +77,11 @@ In what order are create, update and delete called?
 """
 
 CHANGES = """
+fix has() in index.js: keys that an object only inherits, such as toString, are no keys
+has() in index.js must ignore what an object inherits: has({}, 'toString') is false
+let has() in index.js ignore what an object inherits
+can() in perms.py lets guests in: they must not
+explain() in plan.py prints twice
 Add is_settled(a, b) to ledger/book.py: whether nothing is left to pay. With tests.
 Fix total in kit.py: why does it add one to an empty list?
 Add a function `is_even` that tells whether a number is even
