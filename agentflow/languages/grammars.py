@@ -46,6 +46,8 @@ class Grammar(Record):
     """The body of a handler that passes its error on."""
     other_error: str = ""
     """An error of another class, where a language's tests tell errors by their class."""
+    narrow_errors: tuple[str, ...] = ()
+    """Classes of errors, none of which is one of the others."""
     tests_in_brackets: bool = False
     """Comparisons stand in brackets of their own, where `false` is a text like any other."""
     is_loose: bool = True
@@ -67,6 +69,7 @@ GRAMMARS = (
         defaults=("None",),
         rethrow="raise",
         other_error="ArithmeticError()",
+        narrow_errors=("ValueError", "TypeError", "LookupError", "OSError"),
     ),
     Grammar(
         name="JavaScript",

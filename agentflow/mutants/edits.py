@@ -32,8 +32,11 @@ trimStart trimEnd
 """
 _OPPOSITES = MappingProxyType(
     {one: other for pair in map(str.split, _PAIRS.split(",")) for one, other in (pair, pair[::-1])}
+    | {"unwrap_or_default": "unwrap"}
 )
 """Functions that take and give the same, and mean the opposite."""
+_IS_THERE = frozenset({"find", "rfind", "indexOf", "lastIndexOf"})
+"""Those that say the same where it only counts whether they find anything."""
 _TYPE = "{type}"
 """Where a default says the type of the result."""
 _BARE = frozenset(
@@ -198,10 +201,12 @@ def leave_parts_out(tree: "SyntaxTree") -> _Edits:
 
 
 def take_wrappings_off(tree: "SyntaxTree") -> _Edits:
-    """Yield `await x`, `x[1:]`, `x?` as `x`."""
+    """Yield `await x`, `x[1:]`, `x?` as `x`; a promise that a `try` returns without waiting, with `await`."""
     for node in tree.nodes["wrapped"]:
         if node.named_children:
             yield _replace(node, tree.grammar.unwrapped.format(tree.read(node.named_children[0])))
+    for node in tree.nodes["unawaited"]:
+        yield _replace(node, f"await {tree.read(node)}")
 
 
 def empty_collections(tree: "SyntaxTree") -> _Edits:
@@ -263,6 +268,12 @@ def change_errors(tree: "SyntaxTree") -> _Edits:
         yield _replace(body, tree.grammar.rethrow, body.parent)
 
 
+def narrow_handlers(tree: "SyntaxTree") -> _Edits:
+    """Yield handlers of all errors as those of one class: tests that raise no other need no more."""
+    for node in tree.nodes["broad"]:
+        yield from (_replace(node, each) for each in tree.grammar.narrow_errors)
+
+
 def raise_others(tree: "SyntaxTree") -> _Edits:
     for node in tree.nodes["raised"] if tree.grammar.other_error else ():
         if not tree.read(node).startswith(tree.grammar.other_error.rstrip("()")):
@@ -296,7 +307,10 @@ def call_opposites(tree: "SyntaxTree") -> _Edits:
         fields = ("method", "function", "name")
         called = next((each for field in fields if (each := node.child_by_field_name(field))), None)
         name = called.children[-1] if called is not None and called.children else called
-        if name is not None and (other := _OPPOSITES.get(tree.read(name))):
+        if name is None or (other := _OPPOSITES.get(tree.read(name))) is None:
+            continue
+        beside = {tree.read(each) for each in node.parent.children} if node.parent is not None else set()
+        if tree.read(name) not in _IS_THERE or beside.isdisjoint({"-1", "0"}):
             yield _replace(name, other)
 
 

@@ -34,6 +34,7 @@ class Operator(StrEnum):
     UNWRAPPED = "wrapping left out"
     EMPTIED = "collection emptied"
     RETHROW = "error passed on"
+    NARROWED = "fewer errors handled"
     LOOP = "one round only"
     ROUNDS = "one round more"
     OPPOSITE = "opposite called"
@@ -62,6 +63,7 @@ _OPERATORS: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = Ma
         Operator.UNWRAPPED: edits.take_wrappings_off,
         Operator.EMPTIED: edits.empty_collections,
         Operator.RETHROW: edits.change_errors,
+        Operator.NARROWED: edits.narrow_handlers,
         Operator.LOOP: edits.leave_loops,
         Operator.ROUNDS: edits.add_rounds,
         Operator.OPPOSITE: edits.call_opposites,
@@ -221,7 +223,7 @@ def list_untouched(path: str, text: str, lines: Collection[int]) -> tuple[str, .
     """Return the code on some lines that no mutant changes: whole lines, and what operators leave alone.
 
     Comments, docstrings and annotations are no such code, nor are lines of brackets or `else` alone, nor is
-    the head of a function, whose name its callers say.
+    what opens a function or a table, whose name others say.
     """
     rows = text.splitlines()
     tree = parse_source(path, text)
@@ -241,7 +243,7 @@ def list_untouched(path: str, text: str, lines: Collection[int]) -> tuple[str, .
         last = tree.text[: max(mutant.end - 1, mutant.start)].count(b"\n") + 1
         touched.update(range(mutant.line, last + 1))
     whole = (rows[at - 1].strip() for at in lines if at not in touched)
-    return (*map(tree.read, parts), *(row for row in whole if _SAYS.search(row)))
+    return (*map(tree.read, parts), *(row for row in whole if _SAYS.search(row) and row[-1] not in "[({"))
 
 
 def list_unreadable(path: str, text: str, lines: Collection[int]) -> tuple[int, ...]:

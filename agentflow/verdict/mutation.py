@@ -1,5 +1,6 @@
 """Would a test notice if the change were otherwise? Its mutants, tried in copies of its tree."""
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,6 +35,8 @@ _PATIENCE = 5
 _ALL = 1 << 30
 _MOST_KILLERS = 5
 _AT_ONCE = 2
+_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]*\w)")
+_RAISES = re.compile(r"\b(?:raise|throw|panic!?)\b")
 
 
 class MutationPlan(Record):
@@ -54,6 +57,8 @@ class MutationPlan(Record):
     code: Side = Side.FINAL
     hunks: tuple[LineSpan, ...] = ()
     """The changed lines that the mutants belong to, where they have to be told apart."""
+    numbers: frozenset[str] = frozenset()
+    """The numbers in the task's words: "less than 12 characters" leaves no bound at 12 to choose."""
 
     @classmethod
     def of(
@@ -90,8 +95,35 @@ def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
         for hunk in hunks
         for mutant in list_mutants(hunk.path, hunk.change.after, hunk.new_numbers) or ()
     ]
-    plan = _plan_side(context, product, new, Side.FINAL)
-    return (plan.replace(hunks=hunks, first=context.proving),) if new else ()
+    numbers = frozenset(_NUMBER.findall(context.task.task))
+    plan = _plan_side(context, product, new, Side.FINAL).replace(first=context.proving, numbers=numbers)
+    plans = (plan, *_plan_lost_errors(context, product, hunks))
+    return tuple(each.replace(hunks=hunks) for each in plans if each.mutants)
+
+
+def _plan_lost_errors(
+    context: ProbeContext, product: Mapping[str, ChangedTexts], hunks: Iterable[LineSpan]
+) -> Iterator[MutationPlan]:
+    """Yield what to try of the errors that the old code raised and the new code does not.
+
+    A mend that takes a guard away beside it passes all tests, if none of them is about the guard.
+    """
+    base = find_tests(context.case.before)
+    kept = context.passed & base.list_ids(TestOutcome.PASSED) if base else frozenset[str]()
+    spans = [each for each in hunks if _count_raised(each.removed) > _count_raised(each.added)]
+    lost = [
+        mutant
+        for span in spans
+        if _count_raised(span.change.before) > _count_raised(span.change.after)
+        for mutant in list_mutants(span.path, span.change.before, span.old_numbers) or ()
+        if mutant.operator is Operator.STATEMENT and _RAISES.match(mutant.before)
+    ]
+    if kept and lost:
+        yield _plan_side(context, product, lost, Side.BASE).replace(passing=kept)
+
+
+def _count_raised(text: str) -> int:
+    return len(_RAISES.findall(text))
 
 
 def _plan_both_sides(context: ProbeContext) -> tuple[MutationPlan, ...]:
@@ -261,10 +293,16 @@ def _to_result(plan: MutationPlan, tried: TriedMutant) -> MutantResult:
         after=mutant.after,
         operator=mutant.operator,
         edit=mutant.describe().partition("  ")[2],
-        is_strong=mutant.grade is Grade.STRONG,
+        is_strong=mutant.grade is Grade.STRONG or _is_told(plan, mutant),
         outcome=MutantEnd.KILLED if is_needed else tried.outcome,
         killers=tried.killers,
         code=plan.code,
         hunk=hunk,
         block=mutant.block,
     )
+
+
+def _is_told(plan: MutationPlan, mutant: Mutant) -> bool:
+    """Return whether a bound moves beside a number that the task names."""
+    row = plan.texts[mutant.path].splitlines()[mutant.line - 1]
+    return mutant.operator is Operator.BOUND and not plan.numbers.isdisjoint(_NUMBER.findall(row))

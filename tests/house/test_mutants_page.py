@@ -16,7 +16,7 @@ async def load(path, size=10, strict=False):
         count += page
     try:
         total = add(count, size) / len(found)
-    except KeyError:
+    except Exception:
         total = "none"
     log([page for page in found])
     for round in range(3):

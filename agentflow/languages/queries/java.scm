@@ -30,6 +30,7 @@
 (import_declaration) @imported
 [(line_comment) (block_comment) (import_declaration) (marker_annotation) (annotation)] @ignored
 (throw_statement (object_creation_expression arguments: (argument_list) @words))
+(object_creation_expression type: (_) @_error arguments: (argument_list) @words (#match? @_error "(Error|Exception)$"))
 (method_invocation object: (_) @_said arguments: (argument_list) @talk (#match? @_said "(?i)^(system\\.err|log(ger)?)$"))
 [(line_comment) (block_comment)] @comment
 (class_declaration name: (_) @class)

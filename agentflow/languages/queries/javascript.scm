@@ -40,6 +40,8 @@
 (expression_statement . (string) .) @ignored
 (call_expression function: (_) @_said (#match? @_said "^(String|Array\\.from|Boolean|Number|Object\\.freeze|require)$")) @conversion
 (throw_statement (new_expression arguments: (arguments) @words))
+(new_expression constructor: (_) @_error arguments: (arguments) @words (#match? @_error "(Error|Exception)$"))
+(try_statement body: (statement_block (return_statement (call_expression) @unawaited)))
 (throw_statement (call_expression arguments: (arguments) @words))
 (call_expression function: (_) @_said arguments: (arguments) @talk
   (#match? @_said "^(console\\.(debug|error|info|trace|warn)|debug|(.*\\.)?log(ger)?\\.\\w+)$"))

@@ -58,6 +58,9 @@
 (decorator (_) @_same (#match? @_same "(^|\\.)(wraps|(lru_|c)?cache|cached_property|total_ordering|overload|override|final|abstract\\w*)\\b")) @ignored
 (call function: (identifier) @_said (#match? @_said "^(str|list|bool|tuple|set|dict|iter|reversed|sorted|int|float|len|super)$")) @conversion
 (raise_statement (call arguments: (argument_list) @words))
+(call function: (_) @_error arguments: (argument_list) @words (#match? @_error "(Error|Exception|Warning)$"))
+(except_clause (identifier) @broad (#match? @broad "^(Exception|BaseException)$"))
+(except_clause (as_pattern . (identifier) @broad) (#match? @broad "^(Exception|BaseException)$"))
 (call function: (_) @_said arguments: (argument_list) @words (#match? @_said "(^|\\.)warn$"))
 (call function: (_) @_said arguments: (argument_list) @talk (#match? @_said "^(.*log(ger|ging)?)\\."))
 (call function: (_) @_said arguments: (argument_list (keyword_argument value: (_) @_err)) @talk

@@ -38,7 +38,10 @@
 (impl_item trait: (_) @_text body: (_) @ignored (#match? @_text "(^|::)(Debug|Error)$"))
 (call_expression function: (identifier) @conversion (#match? @conversion "^(Some|Ok|Err|Box)$"))
 (call_expression function: (_) @_said (#match? @_said "^(Some|Ok|Err|Box::new|Rc::new|Arc::new|Vec::\\w+|String::\\w+)$|\\.(clone|into|to_string|to_owned|to_vec|iter|into_iter|collect|as_\\w+|unwrap|borrow|cloned|copied|expect)(::<.*>)?$")) @conversion
-(call_expression function: (field_expression field: (_) @_said) arguments: (arguments) @words (#match? @_said "^expect$"))
+(call_expression function: (field_expression field: (_) @_said) arguments: (arguments) @words
+  (#match? @_said "^(expect|map_err|ok_or|ok_or_else|(with_)?context)$"))
+(call_expression function: (identifier) @_said arguments: (arguments (macro_invocation macro: (identifier) @_text (token_tree) @words))
+  (#eq? @_said "Err") (#eq? @_text "format"))
 (expression_statement (macro_invocation macro: (_) @_said) @talk
   (#match? @_said "^((log::|tracing::)?(debug|info|warn|error|trace)|eprintln?|dbg|(debug_)?assert(_eq|_ne)?|unreachable|unimplemented|todo|panic)$"))
 (macro_invocation macro: (identifier) @_said (token_tree) @words

@@ -318,6 +318,52 @@ def test_a_collection_that_code_fills_is_emptied() -> None:
     }
 
 
+BESIDE = {
+    "a handler of all errors": (
+        "a.py",
+        "try:\n    f()\nexcept Exception as error:\n    g()\n",
+        "Exception → OSError",
+        True,
+    ),
+    "a handler of one": ("a.py", "try:\n    f()\nexcept KeyError:\n    g()\n", "KeyError → OSError", False),
+    "the place of a text": ("a.py", "x = s.find('a')\n", "find → rfind", True),
+    "whether a text is there": ("a.py", "x = s.find('a') == -1\n", "find → rfind", False),
+    "the same of JavaScript": ("a.js", "x = s.indexOf('a') >= 0;\n", "indexOf → lastIndexOf", False),
+    "a promise in a try": (
+        "a.js",
+        "async function f() {\n  try { return g(); } catch (e) { h(e); }\n}\n",
+        "g() → await g()",
+        True,
+    ),
+    "a promise outside of one": (
+        "a.js",
+        "async function f() {\n  return g();\n}\n",
+        "g() → await g()",
+        False,
+    ),
+    "an error that is swallowed": (
+        "a.rs",
+        "fn f(s: &str) -> u32 {\n    s.parse().unwrap_or_default()\n}\n",
+        "unwrap_or_default → unwrap",
+        True,
+    ),
+    "words of an error": ("a.js", "let last = new RangeError('none');\n", "'none' → \"\"", False),
+    "words of an error of Python": ("a.py", "last = MyError('none')\n", "'none' → \"\"", False),
+    "words of an error of Rust": (
+        "a.rs",
+        'fn f(s: &str) -> R {\n    s.parse().map_err(|e| format!("no {e}"))\n}\n',
+        'format!("no {e}") → Default::default()',
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_stands_beside_an_edit_decides_whether_a_test_could_notice(name: str) -> None:
+    path, text, edit, is_made = BESIDE[name]
+    assert any(edit in each.replace("  ", " ") for each in find_edits(path, text)) is is_made
+
+
 HEADS = {
     "a.py": "async def f(\n    a,\n):\n    g.x = 1\n",
     "a.js": "export default function f(\n  a,\n) {\n  x: y;\n}\n",
