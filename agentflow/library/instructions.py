@@ -35,8 +35,8 @@ def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instr
     for path in _ROOT:
         _take(workspace, path, "", _MAX_HOPS, known)
     rules = workspace.root / _RULES
-    for path in sorted(rules.rglob("*.md")) if rules.resolve() == rules else ():  # none behind a link
-        _take(workspace, path.relative_to(workspace.root).as_posix(), "", _MAX_HOPS, known)
+    for rule in sorted(rules.rglob("*.md")) if rules.resolve() == rules else ():  # none behind a link
+        _take(workspace, rule.relative_to(workspace.root).as_posix(), "", _MAX_HOPS, known)
     nested = (path for path in files if path.endswith(_NESTED) and not path.startswith(".claude/"))
     places = [(path.count("/"), *path.rpartition("/")[::2]) for path in nested]
     for _, folder, name in sorted(places, key=lambda place: (*place[:2], _NAMES.index(place[2]))):

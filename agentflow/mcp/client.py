@@ -37,9 +37,8 @@ from agentflow import __version__
 from agentflow.core.errors import ToolError
 from agentflow.core.record import encode
 from agentflow.mcp.tools import CallResult, ServerListing, ServerPrompt, ServerResource, ServerTool
-from agentflow.process import Program
+from agentflow.process import Program, read_pipe, write_pipe
 from agentflow.redact import MARK, Redactor
-from agentflow.streams import read_pipe, write_pipe
 
 MESSAGE_BYTES = 16 * 1024 * 1024
 """Of one message of a server; a longer one ends the connection."""

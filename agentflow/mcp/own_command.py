@@ -11,8 +11,7 @@ import anyio.to_thread
 
 from agentflow.core.evidence import Command
 from agentflow.core.record import Record
-from agentflow.process import start
-from agentflow.streams import feed_pipe, read_pipe
+from agentflow.process import feed_pipe, read_pipe, start
 
 TellLine = Callable[[str], Awaitable[None]]
 _STOP_SECONDS = 10.0

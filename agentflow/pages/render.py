@@ -19,7 +19,7 @@ from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
 from agentflow.pages.templates import fill_template, format_money, to_markup
 from agentflow.pages.turns import CallEnd, RunView
 from agentflow.redact import format_count, to_one_line
-from agentflow.view.call_diff import diff_call
+from agentflow.view.status import diff_call
 from agentflow.view.words import (
     UNSANDBOXED,
     format_duration,

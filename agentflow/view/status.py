@@ -1,10 +1,13 @@
 """`status` and `evidence`: where a task stands, and the commands that were run for it."""
 
+import difflib
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from agentflow.core.check_command import format_command
 from agentflow.core.events import TaskEnded
 from agentflow.core.evidence import By, Evidence, Side, describe_counts, describe_end
+from agentflow.core.file_text import decode_file
 from agentflow.core.pending import APPROVED, Pending, PendingKind, to_letter
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
 from agentflow.redact import format_count, list_some, to_one_line
@@ -195,6 +198,26 @@ def _draw_value(key: str, text: str) -> Iterator[Line]:
         yield label_row("", f"  {to_one_line(row, _MAX_VALUE)}")
     if len(more) > _MAX_LINES:
         yield label_row("", span(f"  … {len(more) - _MAX_LINES} more lines, see --json", Style.WARN))
+
+
+def diff_call(item: Pending, root: Path) -> list[str]:
+    """Return the change by a call of Edit or Write as a diff without its heads; empty for other calls."""
+    given = item.input
+    try:
+        path = root / given["file_path"]
+        is_own = path.is_file() and path.resolve().is_relative_to(root)
+        before = decode_file(path.read_bytes()).shown if is_own else ""
+    except (KeyError, TypeError, OSError, ValueError):
+        return []
+    old, new, after = given.get("old_string"), given.get("new_string"), before
+    if item.tool == "Write" and isinstance(given.get("content"), str):
+        after = given["content"]
+    elif item.tool == "Edit" and isinstance(old, str) and isinstance(new, str) and old:
+        after = before.replace(old, new, -1 if given.get("replace_all") else 1)
+    if after == before:
+        return []
+    rows = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
+    return list(rows)[2:]
 
 
 def draw_changed_checks(item: Pending) -> Iterator[Line]:
