@@ -273,7 +273,6 @@ def join(head: dict[str, Any], body: str) -> str:
 
 
 def find_key_line(text: str, key: str) -> int | None:
-    """Return the line on which a key of the head stands, from 1."""
     return find_key_lines(text).get(key)
 
 

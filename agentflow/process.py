@@ -133,8 +133,8 @@ async def read_pipe(pipe: IO[bytes] | None) -> bytes:
             continue
 
 
-async def write_pipe(pipe: IO[bytes] | None, content: bytes) -> bool:
-    """Write all to a pipe; return whether its reader is still there."""
+async def write_pipe(pipe: IO[bytes] | None, content: bytes, *, is_last: bool = False) -> bool:
+    """Write all to a pipe, and close it behind the last; return whether its reader is still there."""
     import anyio  # noqa: PLC0415
 
     assert pipe is not None
@@ -145,15 +145,10 @@ async def write_pipe(pipe: IO[bytes] | None, content: bytes) -> bool:
         except BlockingIOError:
             await anyio.wait_writable(pipe.fileno())
         except OSError:
-            return False
-    return True
-
-
-async def feed_pipe(pipe: IO[bytes] | None, content: bytes) -> None:
-    """Write all that a program reads, and close the pipe."""
-    assert pipe is not None
-    await write_pipe(pipe, content)
-    pipe.close()
+            break
+    if is_last:
+        pipe.close()
+    return not left
 
 
 def make_child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -42,7 +42,6 @@ _OPEN = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED)
 
 
 def to_usage(share: Budget) -> Usage:
-    """Return the most that a task with this share can have used."""
     return Usage(input=share.tokens or 0, cost_usd=share.cost)
 
 
@@ -223,7 +222,6 @@ def _read_kept_result(folder: TaskFolder, retried: tuple[Exit, ...]) -> BatchRes
 
 
 def read_state(folder: TaskFolder) -> TaskState | None:
-    """Return how far the task in a clone has come, or None before it has begun."""
     return read_clone_state(folder) if folder.clone.is_dir() else None
 
 
@@ -233,7 +231,6 @@ async def do_task(
     options: BatchOptions,
     prepare: Callable[[TaskFolder], None] = prepare_clone,
 ) -> BatchResult:
-    """Carry out or continue one task, and save its result."""
     async with _lock(folder) as lock:
         try:
             state = await anyio.to_thread.run_sync(read_state, folder)

@@ -144,7 +144,6 @@ class RemarkLevel(StrEnum):
 
 
 def list_remarks(files: Sequence[FileView], rows: Sequence[VerificationRow]) -> Iterator[SarifResult]:
-    """Yield remarks on what does not hold, and then on changed lines that nothing proves."""
     for row in rows:
         if not row.holds:
             what = to_one_line(f"{row.name}: {row.values.get('said', '')}", 500)
@@ -163,7 +162,6 @@ def list_survivors(mutants: Iterable[MutantResult]) -> Iterator[SarifResult]:
 
 
 def list_gaps(coverage: Coverage) -> Iterator[SarifResult]:
-    """Yield the files that verified tasks do not account for."""
     for path in coverage.unjudged:
         yield SarifResult(rule=_DIFFERS, message=_LATER, path=path, level=RemarkLevel.ERROR)
     for rule, paths in ((_UNCOVERED, coverage.uncovered), (_MERGED, coverage.merged)):

@@ -197,7 +197,6 @@ class EditorAgent:
         await self._show(chat, shown)
 
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> schema.ListSessionsResponse:
-        """List the sessions of a repository, newest first, those of the terminal too."""
         if cwd is None:
             return schema.ListSessionsResponse(sessions=[])
         found = load_sessions(_open(cwd).root).readable
@@ -214,7 +213,6 @@ class EditorAgent:
         )
 
     async def prompt(self, prompt: list[Any], session_id: str, **_: Any) -> schema.PromptResponse:
-        """Carry out what a person asks for and tell each step."""
         chat = self._require_chat(session_id)
         if chat.work is not None:
             raise acp.RequestError.invalid_request({"message": "this session is at work; cancel it first"})

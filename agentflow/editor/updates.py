@@ -46,7 +46,6 @@ class Updates:
         """The text of the next reply was shown as it came."""
 
     def draw(self, stamped: StoredEvent, folder: Path) -> Iterator[helpers.SessionUpdate]:
-        """Yield the updates that show an event of the task in `folder`."""
         match stamped.event:
             case Classified() | PhaseStarted() | PhaseEnded() as event:
                 yield self._draw_plan(event)
@@ -156,26 +155,25 @@ def to_content(text: str) -> list[helpers.ToolCallContentVariant] | None:
 def find_waiting_call(folder: Path, pending_id: str) -> str | None:
     """Return the id of the call that a pending item is about; None where it is about no call."""
     found = None
-    for path in (folder / "runs").glob("*.jsonl"):
-        for number, line in read_numbered_lines(path):
-            if b'"RunPaused"' in line:
-                entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
-                if isinstance(entry, RunPaused) and entry.pending.id == pending_id and not entry.inside:
-                    found = entry.call_id
+    for entry in _read_entries(folder, "*.jsonl", b'"RunPaused"'):
+        if isinstance(entry, RunPaused) and entry.pending.id == pending_id and not entry.inside:
+            found = entry.call_id
     return found
 
 
 def _find_call(folder: Path, run: int, call_id: str) -> ToolCall | None:
-    wanted = call_id.encode()
     try:
-        for path in (folder / "runs").glob(f"{run}-*.jsonl"):
-            for number, line in read_numbered_lines(path):
-                if wanted not in line or b'"ReplyReceived"' not in line:
-                    continue
-                entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
-                parts = entry.reply.parts if isinstance(entry, ReplyReceived) else ()
-                calls = (part for part in parts if isinstance(part, ToolCall))
-                return next((call for call in calls if call.id == call_id), None)
+        for entry in _read_entries(folder, f"{run}-*.jsonl", b'"ReplyReceived"', call_id.encode()):
+            parts = entry.reply.parts if isinstance(entry, ReplyReceived) else ()
+            calls = (part for part in parts if isinstance(part, ToolCall))
+            return next((call for call in calls if call.id == call_id), None)
     except (OSError, AgentflowError):
-        return None
+        pass  # the call is shown without its diff
     return None
+
+
+def _read_entries(folder: Path, names: str, *signs: bytes) -> Iterator[RunEntry]:
+    for path in (folder / "runs").glob(names):
+        for number, line in read_numbered_lines(path):
+            if all(sign in line for sign in signs):
+                yield decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]

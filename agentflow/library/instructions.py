@@ -45,7 +45,6 @@ def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instr
 
 
 def select_instructions(instructions: Iterable[Instruction], paths: Iterable[str]) -> tuple[Instruction, ...]:
-    """Return the instructions that are about these files."""
     touched = tuple(paths)
     return tuple(each for each in instructions if _is_relevant(each, touched))
 

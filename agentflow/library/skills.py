@@ -36,17 +36,20 @@ class SkillFolder(Record):
     """The repository it belongs to; its skills may not lie elsewhere."""
 
 
-class Named(Protocol):
-    """Something with a name, which may begin with that of a plugin."""
+class HasDescription(Protocol):
+    """Something with a name, which may begin with that of a plugin, and with a description."""
 
     @property
     def name(self) -> str: ...
 
+    @property
+    def description(self) -> str: ...
 
-N = TypeVar("N", bound=Named)
+
+T = TypeVar("T", bound=HasDescription)
 
 
-def find_named(found: Iterable[N], name: str) -> N | None:
+def find_named(found: Iterable[T], name: str) -> T | None:
     """Return what has a name, or is the only one that has it within a plugin, as in `plugin:name`."""
     found = tuple(found)
     exact = next((each for each in found if each.name == name), None)
@@ -226,19 +229,6 @@ _ENDINGS = ("ing", "ed", "s", "e")
 _LEAST = 3
 """Letters of a word that counts, and of what is left of one without its ending."""
 _IN_NAME = 2
-
-
-class HasDescription(Protocol):
-    """Something that is chosen by its name and description."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def description(self) -> str: ...
-
-
-T = TypeVar("T", bound=HasDescription)
 
 
 def rank_by_words(text: str, items: Iterable[T]) -> tuple[tuple[T, float], ...]:

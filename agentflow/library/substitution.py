@@ -45,7 +45,6 @@ class Arguments(Record):
     """What `${NAME}` stands for, such as CLAUDE_SKILL_DIR."""
 
     def find(self, found: re.Match[str]) -> str | None:
-        """Return what a placeholder stands for, or None for other text."""
         if found["place"]:
             return self.places.get(found["place"])
         if found["all"]:

@@ -150,7 +150,6 @@ class Connection:
 async def connect_command(
     name: str, start: Start, log: Path, secrets: tuple[str, ...]
 ) -> AsyncIterator[Connection]:
-    """Yield a connection to a server that is started for it, and ended with it."""
     async with _connect(name, _talk(start, log, secrets), secrets) as connection:
         yield connection
 
@@ -159,7 +158,6 @@ async def connect_command(
 async def connect_address(
     name: str, url: str, headers: Mapping[str, str], secrets: tuple[str, ...]
 ) -> AsyncIterator[Connection]:
-    """Yield a connection to a server that is asked over HTTP."""
     async with AsyncExitStack() as stack:
         http = await stack.enter_async_context(httpx2.AsyncClient(headers=dict(headers), timeout=_TIMEOUT))
         transport = streamable_http_client(url, http_client=http)
@@ -306,7 +304,6 @@ def _size(coded: str) -> str:
 
 
 def describe_failure(error: BaseException) -> str:
-    """Return the first cause of a failed connection in words."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     said = str(error).strip() or type(error).__name__

@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from agentflow.core.evidence import Command
 from agentflow.core.record import Record
-from agentflow.process import feed_pipe, read_pipe, start
+from agentflow.process import read_pipe, start, write_pipe
 
 TellLine = Callable[[str], Awaitable[None]]
 _STOP_SECONDS = 10.0
@@ -67,7 +67,7 @@ async def follow_command(
         async with anyio.create_task_group() as group:
             group.start_soon(_take_lines, program.process.stdout, take_output)
             group.start_soon(_take_lines, program.process.stderr, take_error)
-            await feed_pipe(program.process.stdin, text.encode())
+            await write_pipe(program.process.stdin, text.encode(), is_last=True)
     finally:
         with anyio.CancelScope(shield=True):
             code = await anyio.to_thread.run_sync(program.end, _STOP_SECONDS)

@@ -268,7 +268,6 @@ def load_accepted(file: Path) -> AcceptedTools:
 
 
 def record_accepted(file: Path, server: str, tools: Iterable[ServerTool]) -> None:
-    """Write down that the tools of a server are accepted as they are."""
     try:
         known = load_accepted(file).servers
     except InvalidFile:

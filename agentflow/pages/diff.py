@@ -88,7 +88,6 @@ def arrange_diff(
     verdict: Verdict | None,
     mutants: tuple[MutantResult, ...] = (),
 ) -> tuple[FileView, ...]:
-    """Return the files of a diff side by side, with the marks of a verdict and what no test notices."""
     survived = pick_survivors(mutants)
     return tuple(_arrange_file(each, surface, verdict, survived) for each in files)
 
@@ -155,7 +154,6 @@ class _Marks(Record):
         return [(mark, "") for mark in reversed(filled)]
 
     def list_wanted(self, first: int, last: int) -> str:
-        """Return the tests that would prove lines of the new file."""
         near = (hunk for hunk in self.hunks if hunk.line <= last and first <= hunk.end and not hunk.proved)
         others = (each.wanted for each in near if not any(edit in each.wanted for edit in self.edits))
         return list_some(dict.fromkeys(others), 3, "; ")

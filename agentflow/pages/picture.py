@@ -49,8 +49,6 @@ class RoutePicture(Record):
     again: str
     """The path from the judges back to the implementation; empty where there is none."""
     again_x: int
-    iterations: int
-    most: int
 
 
 def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePicture:
@@ -58,21 +56,16 @@ def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePictu
     rows = max(map(len, columns))
     above = _TOP if state.iteration > 1 else 6
     height = above + rows * _HEIGHT + (rows - 1) * 14 + 6
-    spent: dict[str, float] = {}
-    for one in course.phases:
-        spent[one.phase] = spent.get(one.phase, 0) + one.end - one.start
     placed: list[list[PhaseBox]] = []
     for number, column in enumerate(columns):
         whole = len(column) * _HEIGHT + (len(column) - 1) * 14
         top = above + (height - above - 6 - whole) // 2
         x = 4 + number * (_BOX + _GAP)
-        stands = ((phase, _find_stand(state, phase, at_work=at_work)) for phase in column)
-        placed.append(
-            [
-                PhaseBox(phase=phase, stand=stand, x=x, y=top + at * (_HEIGHT + 14), seconds=spent.get(phase))
-                for at, (phase, stand) in enumerate(stands)
-            ]
-        )
+        boxes = list[PhaseBox]()
+        for at, phase in enumerate(column):
+            stand, spent = _find_stand(state, phase, at_work=at_work), course.phases.get(phase)
+            boxes.append(PhaseBox(phase=phase, stand=stand, x=x, y=top + at * (_HEIGHT + 14), seconds=spent))
+        placed.append(boxes)
     lines = list[str]()
     for left, right in chain.from_iterable(product(one, two) for one, two in pairwise(placed)):
         x, y = left.x + left.width, left.y + left.height // 2
@@ -86,8 +79,6 @@ def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePictu
         lines=tuple(lines),
         again=again,
         again_x=again_x,
-        iterations=state.iteration,
-        most=state.max_iterations,
     )
 
 

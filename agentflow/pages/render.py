@@ -87,7 +87,8 @@ def render_parts(page: TaskPage, evidence_link: str = LOCAL) -> Mapping[str, str
         return {"head": _render_head(page, evidence_link)}
     parts = dict(_render_sections(page, evidence_link))
     if page.runs:
-        parts["runs"] = _render_runs(page, tuple((run, "", ()) for run in page.runs), is_open=True)
+        runs = [(run, to_markup(f'<summary id="run-{run.number}"></summary>'), ()) for run in page.runs]
+        parts["runs"] = fill_template("pages/runs.html", runs=runs, opened=True)
     for run in page.runs:
         parts[f"run-{run.number}"] = _render_run(page, run)
         parts |= {f"turn-{run.number}-{number}": text for number, text in _render_turns(run)}
@@ -101,12 +102,13 @@ def render_document(page: TaskPage) -> str:
     parts = {"head": _render_head(page, LOCAL)}
     if page.snapshot is not None:
         parts |= dict(_render_sections(page, LOCAL))
-        runs = tuple(
-            (run, _render_run(page, run), tuple(text for _, text in _render_turns(run))) for run in page.runs
-        )
+        runs = [
+            (run, to_markup(_render_run(page, run)), [to_markup(text) for _, text in _render_turns(run)])
+            for run in page.runs
+        ]
         items = [describe_pending(item, page.snapshot.folder) for item in page.snapshot.state.pending]
         parts["waiting"] = fill_template("pages/waiting.html", items=items) if items else ""
-        parts["runs"] = _render_runs(page, runs, is_open=False) if runs else ""
+        parts["runs"] = fill_template("pages/runs.html", runs=runs, opened=False) if runs else ""
         parts["evidence"] = _render_evidence(page, "")
         parts["cost"] = _render_cost(page)
     order = ("waiting", "head", "answer", "route", "diff", "checks", "plan", "runs", "evidence", "cost")
@@ -212,7 +214,7 @@ def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
         yield "answer", fill_template("pages/answer.html", state=state, findings=page.summary.findings)
     picture = draw_route(state, page.course, at_work=page.at_work)
     told = ", ".join(f"{box.phase} {box.stand}" for box in picture.boxes)
-    yield "route", fill_template("pages/route.html", picture=picture, told=told, marks=_STANDS)
+    yield "route", fill_template("pages/route.html", state=state, picture=picture, told=told, marks=_STANDS)
     if not state.reads_only:
         yield "diff", _render_diff(page, state)
     if page.checks:
@@ -254,17 +256,6 @@ def describe_pending(item: Pending, folder: Path) -> Mapping[str, Any]:
         "options": item.questions[0].options,
         "command": item.tell_how_to_decide(folder.name),
     }
-
-
-_Shown = tuple[RunView, str, tuple[str, ...]]
-
-
-def _render_runs(page: TaskPage, runs: tuple[_Shown, ...], *, is_open: bool) -> str:
-    shown = [
-        (run, to_markup(summary or f'<summary id="run-{run.number}"></summary>'), map(to_markup, turns))
-        for run, summary, turns in runs
-    ]
-    return fill_template("pages/runs.html", page=page, runs=shown, opened=is_open)
 
 
 def _render_run(page: TaskPage, run: RunView) -> str:

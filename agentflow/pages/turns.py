@@ -1,13 +1,12 @@
 """Events folded into runs, turns and calls, and into the usage over time."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 
 from agentflow.core.events import (
     Asked,
     Compacted,
-    Event,
     PersonSaid,
     PhaseEnded,
     PhaseStarted,
@@ -75,7 +74,6 @@ class RunView(Record):
 
 
 def fold_runs(happened: Iterable[StoredEvent]) -> tuple[RunView, ...]:
-    """Return the runs that events tell of, in the order they began."""
     runs: dict[int, RunView] = {}
     for one in happened:
         event = one.event
@@ -83,18 +81,15 @@ def fold_runs(happened: Iterable[StoredEvent]) -> tuple[RunView, ...]:
             earlier = runs[event.run].turns if event.run in runs else ()  # of a run that was resumed
             known = copy_shared(event, RunView)
             runs[event.run] = RunView(number=event.run, parent=one.parent, turns=earlier, **known)
-        elif (number := getattr(event, "run", None)) in runs:
-            runs[number] = _go_on(runs[number], event)
+        elif isinstance(event, RunEnded) and event.run in runs:
+            ended = runs[event.run].replace(outcome=event.outcome, usage=event.usage, seconds=event.seconds)
+            runs[event.run] = ended
+        elif isinstance(event, _OfTurn) and event.run in runs:
+            run = runs[event.run]
+            turn = _open_turn(run, event)
+            others = (one for one in run.turns if one.number != turn.number)
+            runs[event.run] = run.replace(turns=(*others, turn))
     return tuple(runs.values())
-
-
-def _go_on(run: RunView, event: Event) -> RunView:
-    if isinstance(event, RunEnded):
-        return run.replace(outcome=event.outcome, usage=event.usage, seconds=event.seconds)
-    if isinstance(event, _OfTurn):
-        turn = _open_turn(run, event)
-        return run.replace(turns=(*(one for one in run.turns if one.number != turn.number), turn))
-    return run
 
 
 _OfTurn = Asked | Replied | ToolStarted | ToolFinished | ToolBlocked | PersonSaid | Retried
@@ -147,23 +142,18 @@ class UsagePoint(Record):
     cost: float | None
 
 
-class PhaseSpan(Record):
-    phase: str
-    iteration: int
-    start: float
-    end: float
-
-
 class Course(Record):
     """The usage of a task over time, and by phase."""
 
     seconds: float = 0
     used: tuple[UsagePoint, ...] = ()
-    phases: tuple[PhaseSpan, ...] = ()
+    phases: Mapping[str, float] = {}
+    """The seconds of each, of all its iterations."""
 
 
 def follow_course(happened: Iterable[StoredEvent]) -> Course:
-    used, phases, begun = [UsagePoint(seconds=0, tokens=0, cost=0.0)], list[PhaseSpan](), dict[str, float]()
+    used, begun = [UsagePoint(seconds=0, tokens=0, cost=0.0)], dict[str, float]()
+    spent: dict[str, float] = {}
     now = 0.0
     for now, one in _clock(happened):
         match one.event:
@@ -174,12 +164,13 @@ def follow_course(happened: Iterable[StoredEvent]) -> Course:
                 used.append(UsagePoint(seconds=now, tokens=last.tokens + usage.tokens, cost=cost))
             case PhaseStarted(phase=phase):
                 begun[phase] = now
-            case PhaseEnded(phase=phase, iteration=iteration) if phase in begun:
-                phases.append(PhaseSpan(phase=phase, iteration=iteration, start=begun.pop(phase), end=now))
+            case PhaseEnded(phase=phase) if phase in begun:
+                spent[phase] = spent.get(phase, 0) + now - begun.pop(phase)
             case _:
                 pass
-    phases += (PhaseSpan(phase=phase, iteration=0, start=start, end=now) for phase, start in begun.items())
-    return Course(seconds=now, used=tuple(used), phases=tuple(phases))
+    for phase, start in begun.items():
+        spent[phase] = spent.get(phase, 0) + now - start
+    return Course(seconds=now, used=tuple(used), phases=spent)
 
 
 def _clock(happened: Iterable[StoredEvent]) -> Iterator[tuple[float, StoredEvent]]:

@@ -72,7 +72,6 @@ def column(text: str, width: int, style: Style = Style.PLAIN) -> Span:
 
 
 def fill_columns(rows: Sequence[Sequence[Span]]) -> list[tuple[Span, ...]]:
-    """Return rows of a table, each cell filled up to the widest of its column and two spaces more."""
     widths = [max(count_cells(cell.text) for cell in stack) + 2 for stack in zip(*rows, strict=True)]
     return [
         tuple(column(cell.text, width, cell.style) for cell, width in zip(row, widths, strict=True))

@@ -110,7 +110,11 @@ def _draw_in_full(told: Summary, diff: str) -> Iterator[Line]:
         yield BLANK
         yield from check_rows(told.checks)
     yield BLANK
-    yield from _draw_changes(tuple(split_diff(diff)), _describe_no_change(state))
+    none = "nothing"
+    if state.base_tree is not None and state.tree is None:
+        is_paused = state.status is Status.SUSPENDED
+        none = "not computed yet (task is paused)" if is_paused else "unknown, the files could not be read"
+    yield from _draw_changes(tuple(split_diff(diff)), none)
     yield label_row("iterations", f"{state.iteration} of {state.max_iterations}")
     if state.proving:
         yield label_row("proving", f"round {state.proving} of {state.prove_rounds}")
@@ -185,13 +189,6 @@ def _draw_plan(state: TaskState) -> Iterator[Line]:
     # of a task that waits and has changed nothing yet, the plan is looked at before it goes on
     is_next = state.status is Status.SUSPENDED and state.change is None and not state.failures
     return plan_rows(state) if is_next else iter(())
-
-
-def _describe_no_change(state: TaskState) -> str:
-    if state.base_tree is None or state.tree is not None:
-        return "nothing"
-    is_paused = state.status is Status.SUSPENDED
-    return "not computed yet (task is paused)" if is_paused else "unknown, the files could not be read"
 
 
 def _draw_changes_in_short(files: tuple[FileDiff, ...]) -> Iterator[Line]:
