@@ -67,10 +67,7 @@ def lower_priority(process: int) -> None:
 
 @contextmanager
 def watch_end(pid: int, selector: selectors.BaseSelector) -> Iterator[tuple[float, Callable[[], object]]]:
-    """Let a selector see the end of a process, where the system can.
-
-    Yield how long the selector may wait, and a function that waits as long for that end alone.
-    """
+    """Let a selector see a process end; yield how long it may wait, and what waits for that end alone."""
     if not hasattr(os, "pidfd_open"):
         yield _TICK, partial(time.sleep, _TICK)
         return

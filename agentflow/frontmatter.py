@@ -133,10 +133,7 @@ def load_yaml(text: str, source: str, *, first_line: int = 1) -> Any:
 
 
 def read_yaml(kind: type[T], text: str, source: str) -> T:
-    """Return a YAML text as a value of a type; an empty one is an empty list or table.
-
-    Raises InvalidFile naming the line and the key.
-    """
+    """Return a YAML text as a value of a type. Raises InvalidFile naming the line and the key."""
     found = load_yaml(text, source)
     try:
         return fit(kind, _EMPTY[get_origin(kind) is tuple] if found is None else found, lax=True)
@@ -207,10 +204,7 @@ class PublicText(NamedTuple):
 
 
 def read_public(text: str, source: str) -> PublicText:
-    """Return head and body of a file that may be written for other tools.
-
-    Raises InvalidFile for a head that cannot be read, also with the values that hold a colon in quotes.
-    """
+    """Return head and body of a file written for other tools. Raises InvalidFile for an unreadable head."""
     text = text.removeprefix("\ufeff")
     try:
         return _parse_public(text, source)

@@ -158,10 +158,7 @@ def make_child_environment(extra: Mapping[str, str] | None = None) -> dict[str, 
 
 
 def check_cancelled() -> bool:
-    """Return False while the task of this worker thread goes on; raise once it is cancelled.
-
-    A command that is running then is killed on the way out.
-    """
+    """Return False while the task of this thread goes on; raise, to end its command, once cancelled."""
     from anyio import from_thread  # noqa: PLC0415  # commands that only look load no event loop
 
     from_thread.check_cancelled()
@@ -182,11 +179,7 @@ def capture(
     timeout: float = 60,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a short program of our own choosing (git, rg, an interpreter probe) and return its output.
-
-    It runs in a process group of its own, out of reach of Ctrl-C, which is killed when it is cancelled.
-    Raises OSError when it cannot be started, TimeoutError when it takes too long.
-    """
+    """Run a short program out of reach of Ctrl-C; return its output. Raises OSError and TimeoutError."""
     with _open_input(stdin) as given, _start_short(argv, cwd, env, timeout, given, 0) as process:
         said = _communicate(process, timeout, cancelled)
     return subprocess.CompletedProcess(argv, process.returncode, *said)
@@ -263,10 +256,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: False) -> Execution:
-    """Run a command to its end, its output going to `sink`; nothing it started outlives the call.
-
-    Raises OSError when the program cannot be started.
-    """
+    """Run a command, its output going to `sink`; nothing it started outlives the call. Raises OSError."""
     started_at, begin = make_timestamp(), time.monotonic()
     with os.fdopen(os.open(sink, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         collected = OutputCollector(file)
@@ -290,10 +280,7 @@ def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: Fa
 
 
 def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lambda: False) -> ProgramOutput:
-    """Give a program its input and return what it said; nothing it started outlives the call.
-
-    Raises OSError when the program cannot be started.
-    """
+    """Return what a program says to an input; nothing it started outlives the call. Raises OSError."""
     out, err = StreamHead(), StreamHead()
 
     def enough() -> bool:
@@ -321,10 +308,7 @@ class Program:
     """The processes that ran before it."""
 
     def end(self, grace: float = GRACE_SECONDS) -> int | None:
-        """Close its pipes, leave nothing alive that it started, and return its exit code.
-
-        It has `grace` seconds after SIGTERM.
-        """
+        """Leave nothing alive that it started, `grace` seconds after SIGTERM; return its exit code."""
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 with suppress(OSError):
@@ -340,10 +324,7 @@ class Program:
 
 
 def start(command: Command) -> Program:
-    """Start a program and return at once; the caller has to end it.
-
-    In a sandbox it dies with the thread that starts it. Raises OSError when it cannot be started.
-    """
+    """Start a program for the caller to end; in a sandbox it dies with this thread. Raises OSError."""
     mark, older = secrets.randbits(62), list_processes()
     process = _spawn(command, mark, (subprocess.PIPE, subprocess.PIPE, subprocess.PIPE), bufsize=0)
     for stream in (process.stdin, process.stdout, process.stderr):

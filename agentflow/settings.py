@@ -233,10 +233,7 @@ class Folders(Record):
 
 
 def find_folders(environ: Mapping[str, str]) -> Folders:
-    """Return the user's folders; `AGENTFLOW_HOME` moves them all, a relative XDG value is ignored.
-
-    Raises ConfigError where no home is known.
-    """
+    """Return the user's folders; `AGENTFLOW_HOME` moves them all. Raises ConfigError without a home."""
     home = Path(environ.get("AGENTFLOW_HOME") or environ.get("HOME") or expand_home("~"))
     if home == Path("~"):
         raise ConfigError("this user has no home folder", hint="set HOME to the folder of your settings")
@@ -324,10 +321,7 @@ def choose_model_name(option: str | None, settings: Settings, environ: Mapping[s
 
 
 def find_bundled(kind: str) -> Path:
-    """Return the folder of the shipped `agents`, `skills`, `hooks` or `examples`.
-
-    In a wheel they are inside the package, in a checkout beside it, so that edits there are live.
-    """
+    """Return a shipped folder: in a wheel inside the package, in a checkout beside it, to be edited."""
     package = Path(__file__).resolve().parent
     inside = package / "_bundled"
     return (inside if inside.is_dir() else package.parent) / kind

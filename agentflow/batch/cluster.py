@@ -43,11 +43,7 @@ _ANSWER_SECONDS = 5.0
 
 @contextmanager
 def open_cluster(wish: RayCluster, log: Path) -> Iterator[tuple[DoTask, int]]:
-    """Yield the function that carries out a task on a cluster, and how many tasks fit on it.
-
-    A cluster without an address ends with the batch. What Ray says goes to the log. Raises ConfigError where
-    the cluster cannot be reached or has no machine for a task.
-    """
+    """Yield what carries out a task on a cluster, and how many tasks fit on it. Raises ConfigError."""
     address = wish.address or os.environ.get("RAY_ADDRESS") or _LOCAL
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address.startswith("ray://"):

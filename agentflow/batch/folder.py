@@ -49,10 +49,7 @@ class TaskFolder(Record):
 
 @contextmanager
 def try_lock(place: Path) -> Iterator[int | None]:
-    """Yield the descriptor of the lock of a folder, or None while another process has it.
-
-    The command that does a task inherits it: when the batch is killed, the lock is that command's.
-    """
+    """Yield the lock of a folder, which a command may inherit, or None while another process has it."""
     place.mkdir(parents=True, exist_ok=True)
     lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:

@@ -112,10 +112,7 @@ def _unpack(folder: TaskFolder, parcel: bytes, scratch: Path, trusted: dict[str,
 
 
 def accept_files(folder: TaskFolder, files: dict[str, bytes], options: BatchOptions) -> BatchResult:
-    """Keep what a task left on its machine, and return its result. Raises ConfigError for what does not fit.
-
-    What an earlier attempt left here goes.
-    """
+    """Keep what a task left on its machine, and return its result. Raises ConfigError for a misfit."""
     result = decode(BatchResult, files[RESULT], f"the result of {folder.task.id}")
     if BUNDLE in files or result.task_id is not None:
         _require_record(result, files.get(BUNDLE, b""))

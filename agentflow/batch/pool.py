@@ -65,10 +65,7 @@ class SharedBudget:
         self._tokens -= used.tokens
 
     def reserve(self, wanted: Budget, waiting: int) -> Budget | None:
-        """Set aside what a task wants, or an even part of what is left; return None if that is too much.
-
-        `waiting` tasks have not begun yet, this one among them.
-        """
+        """Set aside what a task wants, else an even part for each that waits; None where that is too much."""
         cost, tokens = wanted.cost, wanted.tokens
         if self._limit.cost is not None:
             cost = self._cost / waiting if cost is None else cost

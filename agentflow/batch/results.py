@@ -83,10 +83,7 @@ def add_lost(folder: Path, used: Usage) -> None:
 
 
 def choose_batch_exit(results: Sequence[BatchResult], *, missing: bool, over: bool) -> Exit:
-    """Return the exit code of a batch: 0 only where every task is verified.
-
-    `missing` says that tasks were not run, `over` that the budget is the reason.
-    """
+    """Return 0 only where every task is verified; `over` says that the budget left some out."""
     if over:
         return Exit.LIMIT
     bad = {result.exit_code for result in results} - {*_FINE}

@@ -55,10 +55,7 @@ class BatchOutcome(Record):
 def open_batch(
     plan: Path, out: Path, tasks: Sequence[BatchTask], *, resume: bool
 ) -> Iterator[tuple[TaskFolder, ...]]:
-    """Yield the folders of a batch's tasks, locked against another run of it.
-
-    Raises UsageError where there is an earlier run that is not to be continued, or one of other tasks.
-    """
+    """Yield the folders of a batch's tasks, locked against another run. Raises UsageError or ConfigError."""
     head = _Head(plan=plan.name, sum=hashlib.sha256(encode(tasks)).hexdigest())
     if (out / _HEAD).is_file():
         if not resume:
@@ -84,10 +81,7 @@ def open_batch(
 def run_batch(
     folders: Sequence[TaskFolder], options: BatchOptions, tell: TellProgress, do: DoTask = do_task
 ) -> BatchOutcome:
-    """Run the tasks that have no result yet, and return what came of all of them.
-
-    The file of results gets each as it comes, and at the end all in the order of the plan.
-    """
+    """Run the tasks that have no result yet; the file of results gets each as it comes."""
     out = folders[0].place.parent
     share_limits(out / LIMITS_FOLDER, options.limits)
     order = list(folders)

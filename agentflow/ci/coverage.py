@@ -57,10 +57,7 @@ def find_start(git: Git, base: str, commit: str) -> str:
 
 
 def lay_out_tree(git: Git, tree: str) -> str:
-    """Return a commit's tree as its files lie on disk, as far as the commit that is checked out shows it.
-
-    They differ where attributes convert files, and in submodules, whose files count as those of folders.
-    """
+    """Return a commit's tree as its files lie on disk: attributes convert files, submodules are folders."""
     if git.head is None:
         return tree
     others = {entry.path for entry in git.compare(tree, git.head)}
@@ -76,11 +73,7 @@ def lay_out_tree(git: Git, tree: str) -> str:
 
 
 def find_coverage(git: Git, start: str, head: str, tasks: Sequence[JudgedTask]) -> Coverage:
-    """Return the changes between two trees that verified tasks do not account for.
-
-    A file is covered if the changes that tasks made to it lead from the one to the other, and if each task
-    began with nothing but covered files.
-    """
+    """Return the files whose change is not led by verified tasks that began with covered files alone."""
     able = [task for task in tasks if all(map(git.has_tree, task.trees))]
     steps = _collect_steps(git, able)
     spans = ((start, head), *((task.start, task.trees[0]) for task in able))

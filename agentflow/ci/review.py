@@ -87,10 +87,7 @@ def keep_record(git: Git, task: Path) -> str:
 
 
 def find_named_tasks(git: Git, base: str, text: str) -> tuple[NamedTask, ...]:
-    """Return the tasks that the commits since `base` name, newest first, else the one that a text names.
-
-    Raises UsageError where the repository has no such base.
-    """
+    """Return the tasks that commits since `base` name, newest first, else the text. Raises UsageError."""
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
     try:
         since = f"{git.call(*words).decode().strip()}..HEAD"

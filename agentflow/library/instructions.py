@@ -27,10 +27,7 @@ _IMPORT = regex(r"(?<![\w@`/.-])@([\w./-]*\w)")
 
 
 def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instruction, ...]:
-    """Return the instructions at the root, then those of folders, the nearest last.
-
-    `files` are the repository's; of those only the files named like instructions are read.
-    """
+    """Return the instructions at the root, then those of folders among `files`, the nearest last."""
     known: dict[str, Instruction] = {}
     for path in _ROOT:
         _take(workspace, path, "", _MAX_HOPS, known)

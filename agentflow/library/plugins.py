@@ -176,10 +176,7 @@ def count_parts(plugin: Plugin) -> dict[str, int]:
 
 
 def hash_files(root: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file of a plugin, by path.
-
-    Raises InvalidFile for a link out of it, for what is no plain file, and for too much of it.
-    """
+    """Return the SHA-256 of every file by path. Raises InvalidFile for links out of it and for too much."""
     found: dict[str, str] = {}
     size = 0
     for path in _walk(root):
@@ -204,10 +201,7 @@ def _walk(root: Path) -> Iterator[Path]:
 
 
 def describe_plugin_servers(path: Path) -> dict[str, str]:
-    """Return the MCP servers that a file of a plugin configures, each with what would be started or asked.
-
-    Raises InvalidFile.
-    """
+    """Return the MCP servers of a plugin's file with what each starts or asks. Raises InvalidFile."""
     top = decode(dict[str, Any], require_content(path), str(path))
     named = top.get("mcpServers", {} if path.name == PurePosixPath(PLUGIN_MANIFEST).name else top)
     if not isinstance(named, dict):
@@ -257,10 +251,7 @@ class PluginStore(Record):
         return self.place / name
 
     def read(self, installed: InstalledPlugin) -> Plugin:
-        """Return an unchanged plugin. Raises ConfigError naming what changed since it was added.
-
-        A plugin may guard something by a hook, so that nothing runs without it.
-        """
+        """Return an unchanged plugin; nothing runs without one that may guard it. Raises ConfigError."""
         changed = self.find_changed(installed)
         if changed:
             raise ConfigError(

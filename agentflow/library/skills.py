@@ -95,10 +95,7 @@ def list_project_skill_folders(repository: Path) -> tuple[SkillFolder, ...]:
 
 
 def load_skills(places: Iterable[SkillFolder]) -> Skills:
-    """Return the skills of all places; one that cannot be read is left out with a warning.
-
-    A shipped one must be right (InvalidFile).
-    """
+    """Return the skills of all places; a wrong one is left out, unless it is shipped (InvalidFile)."""
     found: dict[str, Skill] = {}
     warnings: list[str] = []
     for place in places:
@@ -129,10 +126,7 @@ def find_skill_folders(place: SkillFolder) -> tuple[Path, ...]:
 def offer_skills(
     skills: Skills, role: Role, phase: Phase | None, paths: Iterable[str], text: str = ""
 ) -> Offer:
-    """Return the skills of a role in a phase of a task of this text about these files.
-
-    Those that name the role or are named by it come first, then the nearest to the text.
-    """
+    """Return the skills of a role: those that name it or that it names, then the nearest to the text."""
     if "Skill" in role.denied:
         return Offer()
     touched = tuple(paths)
@@ -232,10 +226,7 @@ _IN_NAME = 2
 
 
 def rank_by_words(text: str, items: Iterable[T]) -> tuple[tuple[T, float], ...]:
-    """Return the items with their scores, the best first; equal ones stand by name.
-
-    A word counts more the fewer items have it, and twice in a name.
-    """
+    """Return the items by score: a word counts more the fewer items have it, and twice in a name."""
     wanted = _stems(text)
     known = [(item, _stems(item.name), _stems(item.description)) for item in items]
     having = Counter(word for _, name, told in known for word in wanted & (name | told))

@@ -67,10 +67,7 @@ def split_arguments(text: str) -> tuple[str, ...]:
 
 
 def substitute(body: str, given: Arguments) -> str:
-    """Return a body with its placeholders replaced; text that is none stays as it is.
-
-    A backslash before a placeholder keeps it. What is put in is not looked at again.
-    """
+    """Return a body with its placeholders replaced, once; a backslash before one keeps it."""
     return _replace(body, given, lambda _, value: value)
 
 

@@ -34,10 +34,7 @@ async def run_own_command(
     on_output: TellLine | None = None,
     on_progress: TellLine | None = None,
 ) -> EndedCommand:
-    """Run a command in a repository to its end; cancelling the call cancels the command.
-
-    `on_output` gets each line of stdout as it comes, `on_progress` each of stderr.
-    """
+    """Run a command in a repository to its end, and tell its lines; cancelling the call cancels it."""
     argv = (sys.executable, "-P", "-m", "agentflow", words[0], "-C", str(root), *words[1:])
     said, told = list[str](), list[str]()
 

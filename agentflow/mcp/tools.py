@@ -278,10 +278,7 @@ def record_accepted(file: Path, server: str, tools: Iterable[ServerTool]) -> Non
 
 
 def find_changed(file: Path, server: str, tools: Iterable[ServerTool]) -> frozenset[str]:
-    """Return the tools that are not as they were accepted; all are where the server is seen first.
-
-    A server that is new here was configured or trusted as it is, so its tools are accepted as they are now.
-    """
+    """Return the tools that are not as accepted; those of a server that is new here are accepted now."""
     tools = tuple(tools)
     known = load_accepted(file).servers.get(server)
     if known is None:

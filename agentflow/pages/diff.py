@@ -133,10 +133,7 @@ class _Marks(Record):
     """All of them in words; they are shown at their lines."""
 
     def judge_lines(self, numbers: Sequence[int]) -> list[tuple[JudgedAs, str]]:
-        """Return mark and note of each of some neighbouring changed lines, by their numbers in the new file.
-
-        A line that was not tried itself, such as a blank one, belongs to what comes after it.
-        """
+        """Return mark and note of some lines; one that was not tried belongs to what comes after it."""
         verdict = self.verdict
         if self.kind is not PathKind.PRODUCT:
             kind = JudgedAs.CHECK if self.kind is PathKind.CHECK else JudgedAs.DOCUMENT

@@ -33,10 +33,7 @@ _LIMIT = 60_000
 
 
 def escape_markdown(text: str, width: int = _LINE) -> str:
-    """Return one line of foreign text that is nothing but text on GitHub.
-
-    No HTML, no link or picture, nobody mentioned and no issue referred to.
-    """
+    """Return foreign text as nothing but text on GitHub: no HTML, link, picture, mention or reference."""
 
     def break_up(found: re.Match[str]) -> str:
         sign = found[0]  # one that GitHub would take up

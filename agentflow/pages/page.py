@@ -75,10 +75,7 @@ class TaskPage(Record):
 
 
 def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | None = None) -> TaskPage:
-    """Return the page of a task as its files are now; the diff of an earlier page is used while it holds.
-
-    What cannot be read is left out and named.
-    """
+    """Return the page of a task as its files are now, without what cannot be read, which it names."""
     stored, problems = list[StoredEvent](), list[str]()
     try:
         stored.extend(load_events(folder))

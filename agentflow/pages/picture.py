@@ -154,10 +154,7 @@ _LEFT, _RIGHT, _ABOVE, _BELOW = 64, 16, 12, 26
 def draw_plot(
     points: Sequence[tuple[float, float]], label: tuple[str, str], *, is_stepped: bool = True
 ) -> Plot:
-    """Return a plot of points whose numbers both begin at 0, with words for its axes.
-
-    `label` is the format of a number of each axis, such as `{:,.0f} s`.
-    """
+    """Return a plot of points from 0 on; `label` is the format of each axis, such as `{:,.0f} s`."""
     width, height = _PLOT
     across, up = (_scale(max((point[axis] for point in points), default=0)) for axis in (0, 1))
     bottom = height - _BELOW

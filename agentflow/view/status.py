@@ -35,10 +35,7 @@ _LEFT = {GateStatus.PENDING: "not run", GateStatus.IN_PROGRESS: "stopped"}
 
 
 def draw_status(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
-    """Return where a task stands: its text, its phases, its checks and its end.
-
-    Without a process at work in the repository, a task that has no end was interrupted.
-    """
+    """Return where a task stands; without a process at work, one that has no end was interrupted."""
     state = snapshot.state
     checks = tuple(check_rows(pair_checks(state, snapshot.find)))
     return (
@@ -118,10 +115,7 @@ def _draw_phase(state: TaskState, phase: Phase) -> Line:
 
 
 def plan_rows(state: TaskState) -> Iterator[Line]:
-    """Yield the plan: what is to be done in which files, what has to hold afterwards, what may go wrong.
-
-    A plan that waits for confirmation is among the pending items instead.
-    """
+    """Yield the plan, unless it waits for confirmation and so is among the pending items."""
     plan = state.plan
     if plan is None or any(item.kind is PendingKind.PLAN for item in state.pending):
         return

@@ -255,10 +255,7 @@ def paint(one: Line, medium: Medium) -> str:
 
 
 def send(text: str, stream: TextIO | None) -> bool:
-    """Write text at once; return False, and let the rest go nowhere, once the reader has gone.
-
-    A disk that is full and a stream that was closed are readers who have gone.
-    """
+    """Write text at once; False once the reader has gone, as with a full disk or a closed stream."""
     if stream is None:
         return False
     encoding = stream.encoding or "utf-8"
