@@ -180,8 +180,18 @@ def capture(
     cancelled: Callable[[], bool] = lambda: False,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a short program out of reach of Ctrl-C; return its output. Raises OSError and TimeoutError."""
+    until, said = time.monotonic() + timeout, None
     with _open_input(stdin) as given, _start_short(argv, cwd, env, timeout, given, 0) as process:
-        said = _communicate(process, timeout, cancelled)
+        while said is None and (left := until - time.monotonic()) > _LOOK_SECONDS:
+            try:
+                said = process.communicate(timeout=_LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                if cancelled():
+                    _kill(process)
+                    process.wait()
+                    said = b"", b""  # a process that it left behind may hold the pipes for hours
+        if said is None:
+            said = process.communicate(timeout=max(left, 0))
     return subprocess.CompletedProcess(argv, process.returncode, *said)
 
 
@@ -232,21 +242,6 @@ def _start_short(
             raise TimeoutError(f"{argv[0]} took longer than {timeout:g} s and was stopped") from None
         finally:
             _kill(process)
-
-
-def _communicate(
-    process: subprocess.Popen[bytes], timeout: float, cancelled: Callable[[], bool]
-) -> tuple[bytes, bytes]:
-    until = time.monotonic() + timeout
-    while (left := until - time.monotonic()) > _LOOK_SECONDS:
-        try:
-            return process.communicate(timeout=_LOOK_SECONDS)
-        except subprocess.TimeoutExpired:
-            if cancelled():
-                _kill(process)
-                process.wait()
-                return b"", b""  # a process that it left behind may hold the pipes for hours
-    return process.communicate(timeout=max(left, 0))
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -75,7 +75,9 @@ def lay_out_tree(git: Git, tree: str) -> str:
 def find_coverage(git: Git, start: str, head: str, tasks: Sequence[JudgedTask]) -> Coverage:
     """Return the files whose change is not led by verified tasks that began with covered files alone."""
     able = [task for task in tasks if all(map(git.has_tree, task.trees))]
-    steps = _collect_steps(git, able)
+    steps = defaultdict[bytes, set[tuple[ModeAndId, ModeAndId]]](set)
+    for change in (change for task in able for change in git.compare(*task.trees)):
+        steps[change.path].add(_get_ends(change))
     spans = ((start, head), *((task.start, task.trees[0]) for task in able))
     uncovered = {each.path for span in spans for each in git.compare(*span) if not _is_led(each, steps)}
     if not able:
@@ -89,14 +91,6 @@ def find_coverage(git: Git, start: str, head: str, tasks: Sequence[JudgedTask]) 
         unjudged=_to_names({*later} - merged - documents),
         merged=_to_names(merged),
     )
-
-
-def _collect_steps(git: Git, tasks: Sequence[JudgedTask]) -> Steps:
-    steps = defaultdict[bytes, set[tuple[ModeAndId, ModeAndId]]](set)
-    for task in tasks:
-        for each in git.compare(*task.trees):
-            steps[each.path].add(_get_ends(each))
-    return steps
 
 
 def _get_ends(change: EntryChange) -> tuple[ModeAndId, ModeAndId]:

@@ -42,8 +42,14 @@ def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instr
 
 
 def select_instructions(instructions: Iterable[Instruction], paths: Iterable[str]) -> tuple[Instruction, ...]:
-    touched = tuple(paths)
-    return tuple(each for each in instructions if _is_relevant(each, touched))
+    touched, found = tuple(paths), list[Instruction]()
+    for each in instructions:
+        below = [path for path in touched if not each.folder or path.startswith(f"{each.folder}/")]
+        globs = [compile_glob(glob) for glob in each.globs]
+        is_matched = any(not globs or any(glob.fullmatch(path) for glob in globs) for path in below)
+        if is_matched or not (each.folder or globs):
+            found.append(each)
+    return tuple(found)
 
 
 def describe_reach(one: Instruction) -> str:
@@ -51,15 +57,6 @@ def describe_reach(one: Instruction) -> str:
     parts = (f"in {one.folder}/" if one.folder else "", f"named {', '.join(one.globs)}" if one.globs else "")
     said = " ".join(part for part in parts if part)
     return f"for files {said}" if said else ""
-
-
-def _is_relevant(one: Instruction, paths: tuple[str, ...]) -> bool:
-    if not one.folder and not one.globs:
-        return True
-    below = [path for path in paths if not one.folder or path.startswith(f"{one.folder}/")]
-    return any(
-        not one.globs or any(compile_glob(glob).fullmatch(path) for glob in one.globs) for path in below
-    )
 
 
 def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[str, Instruction]) -> None:

@@ -107,11 +107,18 @@ def load_skills(places: Iterable[SkillFolder]) -> Skills:
                     raise
                 warnings.append(f"skill left out: {error}")
                 continue
-            warnings.extend(_add(found, skill))
+            before = found.get(skill.name)
+            if before is not None and skill.origin == "project" and before.opens_itself:
+                where = f"{skill.name} is open by itself in {before.source}"
+                warnings.append(f"skill left out: {skill.source}: {where}")
+                continue
+            if before is not None and before.origin != "bundled":
+                new, old = (to_one_line(str(each.folder)) for each in (skill, before))
+                warnings.append(f"skill {skill.name}: {new} replaces {old}")
+            found[skill.name] = skill
     if sum(len(format_skill_line(skill)) for skill in found.values()) > MAX_LISTING:
-        warnings.append(
-            f"{len(found)} skills: each role is shown the nearest to the task, Skill finds the rest"
-        )
+        shown = "each role is shown the nearest to the task, Skill finds the rest"
+        warnings.append(f"{len(found)} skills: {shown}")
     return Skills(all=tuple(found[name] for name in sorted(found)), warnings=tuple(warnings))
 
 
@@ -187,17 +194,6 @@ def _matches_any(patterns: tuple[str, ...], paths: tuple[str, ...]) -> bool:
 
 def _names(role: Role) -> set[str]:
     return {role.name, role.part or role.name}
-
-
-def _add(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
-    before = found.get(skill.name)
-    if before is not None and skill.origin == "project" and before.opens_itself:
-        yield f"skill left out: {skill.source}: {skill.name} is open by itself in {before.source}"
-        return
-    if before is not None and before.origin != "bundled":
-        new, old = (to_one_line(str(each.folder)) for each in (skill, before))
-        yield f"skill {skill.name}: {new} replaces {old}"
-    found[skill.name] = skill
 
 
 def _walk(place: SkillFolder) -> Iterator[Path]:

@@ -93,28 +93,19 @@ def _replace(text: str, given: Arguments, write: Callable[[re.Match[str], str], 
 
 
 def _quote(before: str, value: str, found: re.Match[str]) -> str:
-    match _find_open_quote(before):
-        case "'":
-            return value.replace("'", "'\\''")
-        case '"':
-            return re.sub(r'([\\$`"])', r"\\\1", value)
-        case _:
-            pass
-    if found["all"]:
-        return shlex.join(split_arguments(value))
-    return shlex.quote(value)
-
-
-def _find_open_quote(text: str) -> str:
-    opened, is_escaped = "", False
-    for letter in text:
+    opened, is_escaped = "", False  # the quote that is still open at the end of the text before
+    for letter in before:
         if is_escaped:
             is_escaped = False
         elif letter == "\\" and opened != "'":
             is_escaped = True
         elif letter in "'\"" and opened in ("", letter):
             opened = "" if opened else letter
-    return opened
+    if opened == "'":
+        return value.replace("'", "'\\''")
+    if opened:
+        return re.sub(r'([\\$`"])', r"\\\1", value)
+    return shlex.join(split_arguments(value)) if found["all"] else shlex.quote(value)
 
 
 def split_body(body: str) -> tuple[BodyPart, ...]:

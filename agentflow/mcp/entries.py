@@ -149,8 +149,10 @@ def _read_entry(place: ServerFile, root: Path, name: str, value: object, warning
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
         problem = "its name may hold letters, digits, hyphens and single underscores between them"
         return bare.replace(problem=problem)
+    if isinstance(value, dict):  # without the keys that only other programs know
+        value = {key: item for key, item in value.items() if key in _RawEntry.__struct_fields__}
     try:
-        written = fit(_RawEntry, _drop_unknown(value))
+        written = fit(_RawEntry, value)
     except Mismatch as error:
         return bare.replace(problem=f"{error}; it is left out")
     known = {**os.environ, "CLAUDE_PROJECT_DIR": str(root), **place.variables}
@@ -180,12 +182,6 @@ def _read_entry(place: ServerFile, root: Path, name: str, value: object, warning
         problem=_find_problem(written),
         does=_describe(name, written),
     )
-
-
-def _drop_unknown(value: object) -> object:
-    """Return an entry without the keys that only other programs know."""
-    known = _RawEntry.__struct_fields__
-    return {key: item for key, item in value.items() if key in known} if isinstance(value, dict) else value
 
 
 def _describe(name: str, written: _RawEntry) -> str:

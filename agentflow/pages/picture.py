@@ -1,9 +1,9 @@
 """The geometry of the pictures: a task's route with where it stands, and plots of numbers over time."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from itertools import chain, pairwise, product
+from itertools import accumulate, chain, pairwise, product
 
 from agentflow.core.record import Record
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
@@ -240,7 +240,11 @@ def draw_weeks(stats: Stats) -> WeeksPicture:
             width=round(min(room * 0.72, 60), 1),
             middle=round(_LEFT + at * room + room * 0.14 + min(room * 0.72, 60) / 2, 1),
             label=week.name[5:] if at % every == 0 else "",
-            bars=tuple(_stack(week, bottom, unit)),
+            bars=tuple(
+                Bar(came=came, count=count, y=round(bottom - end * unit, 1), height=round(count * unit, 1))
+                for (came, count), end in zip(week.came.items(), accumulate(week.came.values()), strict=True)
+                if count
+            ),
         )
         for at, week in enumerate(weeks)
     )
@@ -248,11 +252,3 @@ def draw_weeks(stats: Stats) -> WeeksPicture:
     return WeeksPicture(
         width=width, height=height, left=_LEFT, bottom=bottom, columns=columns, up=tuple(ticks)
     )
-
-
-def _stack(week: Numbers, bottom: float, unit: float) -> Iterator[Bar]:
-    y = bottom
-    for came, count in week.came.items():
-        y -= count * unit
-        if count:
-            yield Bar(came=came, count=count, y=round(y, 1), height=round(count * unit, 1))

@@ -47,21 +47,13 @@ _ENDS: Mapping[CallEnd, str] = {
     CallEnd.FAILED: "✗",
     CallEnd.REFUSED: "⊘",
 }
-_SIGNS: Mapping[JudgedAs, str] = {
-    JudgedAs.PROVED: "✓",
-    JudgedAs.UNPROVED: "?",
-    JudgedAs.CHECK: "⚑",
-    JudgedAs.DOCUMENT: "¶",
-    JudgedAs.SAME: "=",
-    JudgedAs.OPEN: "○",
-}
-_LEGEND: Mapping[JudgedAs, str] = {
-    JudgedAs.PROVED: "a test fails without these lines and passes with them",
-    JudgedAs.UNPROVED: "nothing fails without these lines",
-    JudgedAs.CHECK: "a part of what judges the change",
-    JudgedAs.DOCUMENT: "read by people only",
-    JudgedAs.SAME: "what the program does stays as it was",
-    JudgedAs.OPEN: "there is no verdict on these lines yet",
+_LINE_MARKS: Mapping[JudgedAs, tuple[str, str]] = {
+    JudgedAs.PROVED: ("✓", "a test fails without these lines and passes with them"),
+    JudgedAs.UNPROVED: ("?", "nothing fails without these lines"),
+    JudgedAs.CHECK: ("⚑", "a part of what judges the change"),
+    JudgedAs.DOCUMENT: ("¶", "read by people only"),
+    JudgedAs.SAME: ("=", "what the program does stays as it was"),
+    JudgedAs.OPEN: ("○", "there is no verdict on these lines yet"),
 }
 _SIDES = {
     (Side.BASE, Side.BASE): "before the task",
@@ -232,8 +224,8 @@ def _render_diff(page: TaskPage, state: TaskState) -> str:
         page=page,
         added=sum(file.added for file in page.files),
         removed=sum(file.removed for file in page.files),
-        legend=[(mark, _LEGEND[mark]) for mark in marks],
-        signs=_SIGNS,
+        legend=[(mark, _LINE_MARKS[mark][1]) for mark in marks],
+        signs={mark: sign for mark, (sign, _) in _LINE_MARKS.items()},
         empty="No changes yet." if is_open else "No file was changed.",
     )
 

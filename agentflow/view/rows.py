@@ -202,7 +202,11 @@ def _tell_run(
             mark = span("  ✓ ", Style.GOOD) if is_fine else span("  ! ", Style.WARN)
             words = f"{event.role} {event.outcome.replace('_', ' ')}"
             ended = span(words, Style.PLAIN if is_fine else Style.WARN)
-            yield mark, ended, span(work + _describe_savings(event), Style.DIM), _draw_seconds(event.seconds)
+            if event.saved is not None:  # by a direct answer; it is no part of what was used
+                again = format_count(event.saved.tokens_not_resent, "token")
+                estimate = event.saved.synthesis_avoided
+                work += f", {again} not sent again, about {estimate} not written again (estimate)"
+            yield mark, ended, span(work, Style.DIM), _draw_seconds(event.seconds)
         case events.HandedOff():
             hands = f"{to_one_line(event.source)} hands over to {to_one_line(event.to)}"
             why = span(f"  {to_one_line(event.reason, _SAID)}", Style.DIM)
@@ -215,14 +219,6 @@ def _tell_run(
             what = ", ".join(filter(None, parts)) or "long arguments shortened"
             size = f"  {what}: about {event.from_tokens:,} to {event.to_tokens:,} tokens"
             yield span("    ▸ ", Style.DIM), span("history compacted"), span(size, Style.DIM)
-
-
-def _describe_savings(event: events.RunEnded) -> str:
-    """Return the tokens that a direct answer saved; they are not part of what was used."""
-    if event.saved is None:
-        return ""
-    again, estimate = event.saved.tokens_not_resent, event.saved.synthesis_avoided
-    return f", {format_count(again, 'token')} not sent again, about {estimate} not written again (estimate)"
 
 
 @list_rows.register

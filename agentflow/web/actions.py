@@ -109,7 +109,12 @@ class Actions:
                 send_message(self._find_git(folder), folder, text)
                 return "The working role reads it before its next turn."
             case "stop":
-                return self._stop(folder)
+                status = load_state(folder).status
+                if status not in OPEN:
+                    raise StateError(f"the task is over: {status}")
+                ending = cancel_task(self._find_git(folder).root, folder.name)
+                what = "was asked to stop and is still ending" if ending.is_pending else "has stopped"
+                return f"The task {what}."
             case "resume":
                 self._continuations.begin(folder)
                 return "The task continues."
@@ -132,13 +137,6 @@ class Actions:
             return f"{waits} more to decide before the task continues."
         self._continuations.begin(folder)
         return "The task continues."
-
-    def _stop(self, folder: Path) -> str:
-        status = load_state(folder).status
-        if status not in OPEN:
-            raise StateError(f"the task is over: {status}")
-        ending = cancel_task(self._find_git(folder).root, folder.name)
-        return f"The task {'was asked to stop and is still ending' if ending.is_pending else 'has stopped'}."
 
 
 def _describe_undo(done: UndoResult) -> str:
