@@ -115,7 +115,6 @@ class BatchOptions(Record):
     limits: SharedLimits = SharedLimits()
     switches: tuple[str, ...] = ()
     seed: int | None = None
-    """For another order."""
     resume: bool = False
     retry: tuple[Exit, ...] = ()
     """A settled task with one of these exit codes is begun anew."""

@@ -243,7 +243,7 @@ class EditorAgent:
         ]
         await self._show(chat, helpers.update_available_commands([own, *offered]))
 
-    async def _show(self, chat: _Chat, update: helpers.SessionUpdate) -> None:
+    async def _show(self, chat: _Chat, update: helpers.SessionUpdate | schema.ConfigOptionUpdate) -> None:
         await self._client.session_update(chat.saved.session_id, update)
 
     async def _say(self, chat: _Chat, text: str) -> None:
@@ -340,9 +340,8 @@ class EditorAgent:
         return True
 
     async def _ask_about_call(self, chat: _Chat, _last: Snapshot, item: Pending) -> Answer | None:
-        call, said = identify_call(item), _YES
-        if call not in chat.allowed:
-            said = await self._choose(chat, item, "", _CHOICES)
+        call = identify_call(item)
+        said = _YES if call in chat.allowed else await self._choose(chat, item, "", _CHOICES)
         if said is None:
             return None
         if said == _ALWAYS:

@@ -43,7 +43,6 @@ class Updates:
         self._phases: dict[Phase, schema.PlanEntryStatus] = {}
         self._checks: dict[tuple[str, str, Side], str] = {}
         self.has_streamed = False
-        """The text of the next reply was shown as it came."""
 
     def draw(self, stamped: StoredEvent, folder: Path) -> Iterator[helpers.SessionUpdate]:
         match stamped.event:

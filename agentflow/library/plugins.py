@@ -60,7 +60,6 @@ class Plugin(Record):
     name: str
     root: Path
     origin: str
-    """`plugin` for an installed one, `project` for the repository itself."""
     version: str = ""
     description: str = ""
     agents: tuple[Path, ...] = ()
@@ -218,9 +217,7 @@ def describe_plugin_servers(path: Path) -> dict[str, str]:
 class InstalledPlugin(Record):
     name: str
     source: str
-    """The folder or address that it came from, as the person named it."""
     entry: str = ""
-    """Its name in the marketplace that was named."""
     version: str = ""
     commit: str = ""
     """The commit of its repository; empty for a folder."""

@@ -52,14 +52,12 @@ class Skill(Record):
     root: Path
     """All its files lie below: the repository, or the folder itself."""
     origin: str
-    """`bundled`, `user` or `project`."""
     owners: tuple[str, ...] = ()
     """The one role that is responsible for it; more than one is a mistake."""
     consumers: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     """Roles for which it is open from the beginning."""
     phases: tuple[str, ...] = ()
-    """Phases in which it is open from the beginning."""
     paths: tuple[str, ...] = ()
     """Globs of files; a task about one of them has it open from the beginning."""
     about: tuple[str, ...] = ()

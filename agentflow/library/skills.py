@@ -72,7 +72,6 @@ class Offer(Record):
     listed: tuple[Skill, ...] = ()
     """Named and described in the prompt; the model can open them."""
     opened: tuple[Skill, ...] = ()
-    """In the prompt from the beginning."""
     hidden: tuple[Skill, ...] = ()
     """Found by words and then opened; there is no room for their lines."""
 

@@ -22,7 +22,6 @@ class CommandFolder(Record):
     root: Path
     """Nothing of it may lie elsewhere."""
     origin: str
-    """`user`, `project` or `plugin`."""
     plugin: str = ""
 
 

@@ -25,7 +25,6 @@ class PartKind(StrEnum):
     COMMAND = "command"
     """A shell line whose output takes its place."""
     FILE = "file"
-    """A file that is read along with the text."""
 
 
 class BodyPart(Record):

@@ -2,12 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-)
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -158,10 +153,10 @@ async def connect_command(
 async def connect_address(
     name: str, url: str, headers: Mapping[str, str], secrets: tuple[str, ...]
 ) -> AsyncIterator[Connection]:
-    async with AsyncExitStack() as stack:
-        http = await stack.enter_async_context(httpx2.AsyncClient(headers=dict(headers), timeout=_TIMEOUT))
+    async with httpx2.AsyncClient(headers=dict(headers), timeout=_TIMEOUT) as http:
         transport = streamable_http_client(url, http_client=http)
-        yield await stack.enter_async_context(_connect(name, transport, secrets))
+        async with _connect(name, transport, secrets) as connection:
+            yield connection
 
 
 @asynccontextmanager

@@ -71,7 +71,6 @@ class ServerEntry(Record):
     """Hidden places that it may read."""
     timeout: float = DEFAULT_CALL_SECONDS
     problem: str = ""
-    """Why it is not started."""
     raw: str = ""
     does: str = ""
     """What happens when it is used, for the person who trusts it."""

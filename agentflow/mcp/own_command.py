@@ -21,9 +21,7 @@ _STOP_SECONDS = 10.0
 class EndedCommand(Record):
     code: int | None
     said: str
-    """Its lines on stdout, unless they were told as they came."""
     told: tuple[str, ...]
-    """Its lines on stderr."""
 
 
 async def run_own_command(

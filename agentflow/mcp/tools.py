@@ -71,7 +71,6 @@ class ServerListing(Record):
     prompts: tuple[ServerPrompt, ...] = ()
     server: str = ""
     unreadable: tuple[str, ...] = ()
-    """The tools that are not described as the protocol asks."""
 
 
 class CallResult(Record):

@@ -51,14 +51,12 @@ class DiffBlock(Record):
 
     rows: tuple[SideRow, ...]
     mark: JudgedAs | None = None
-    """None for unchanged lines."""
     note: str = ""
     """Why it is marked so, or what would prove it."""
 
 
 class HunkView(Record):
     title: str
-    """The function or heading it lies in, as git tells it."""
     blocks: tuple[DiffBlock, ...]
 
 

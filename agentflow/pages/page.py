@@ -48,7 +48,6 @@ class CheckView(Record):
     before: Evidence | None
     after: Evidence | None
     changed: tuple[TestView, ...] = ()
-    """The tests whose result changed, and those that fail."""
     same: tuple[TestView, ...] = ()
 
 

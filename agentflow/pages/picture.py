@@ -35,7 +35,6 @@ class PhaseBox(Record):
     x: int
     y: int
     seconds: float | None
-    """Of all its iterations; None where it did not begin."""
     width: int = _BOX
     height: int = _HEIGHT
 
@@ -139,7 +138,6 @@ class Plot(Record):
     height: int
     left: int
     bottom: int
-    """Where the axis of time lies."""
     line: str
     """The `d` of an SVG path."""
     area: str

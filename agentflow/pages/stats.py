@@ -64,11 +64,9 @@ class TaskNumbers(Record):
     calls: Mapping[str, int]
     refused: int
     overreach: int
-    """Refused calls of a tool that another role has."""
     usage: Usage
     seconds: float
     changes: bool
-    """An implementer ran."""
 
 
 class Numbers(Record):
@@ -89,7 +87,6 @@ class Numbers(Record):
 class Stats(Record):
     total: Numbers
     weeks: tuple[Numbers, ...]
-    """From the first to the last with a task, those without one too."""
     routes: tuple[Numbers, ...]
     tools: Mapping[str, int]
     refused: int

@@ -38,7 +38,6 @@ class CallView(Record):
     subject: str
     end: CallEnd
     result: str = ""
-    """The first line of the result, or why the call was refused."""
     seconds: float | None = None
 
 
@@ -168,8 +167,8 @@ def follow_course(happened: Iterable[StoredEvent]) -> Course:
                 spent[phase] = spent.get(phase, 0) + now - begun.pop(phase)
             case _:
                 pass
-    for phase, start in begun.items():
-        spent[phase] = spent.get(phase, 0) + now - start
+    for open_phase, start in begun.items():
+        spent[open_phase] = spent.get(open_phase, 0) + now - start
     return Course(seconds=now, used=tuple(used), phases=spent)
 
 

@@ -27,7 +27,6 @@ class Material(Record):
     """Runs, diff and settings of a task, for its reports and task prompts."""
 
     runs: tuple[CheckRun, ...]
-    """All runs of the checks, each with whose code and whose checks it ran."""
     recall: Callable[[tuple[str, ...]], tuple[CheckRun, ...]]
     """Evidence ids to what the checks showed."""
     diff: str

@@ -11,6 +11,7 @@ from agentflow.core.events import IntentTold
 from agentflow.core.evidence import CheckRun, Side, select_runs, summarize_evidence
 from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
+from agentflow.core.role import Finding, Issue
 from agentflow.core.task import Ending, GateStatus, Status, TaskState
 from agentflow.core.verdict import (
     PLAUSIBLE,
@@ -70,9 +71,8 @@ def _format_document(task: TaskState) -> str:
     findings, issues = task.findings, task.review.issues if task.review else ()
     assert findings is not None
     summary, advice = split_advice(findings.summary)
-    cited = dict.fromkeys(
-        one.path if "://" in one.path else one.place for one in (*findings.findings, *issues)
-    )
+    sources: tuple[Finding | Issue, ...] = (*findings.findings, *issues)
+    cited = dict.fromkeys(one.path if "://" in one.path else one.place for one in sources)
     sections = (
         ("Summary", [nest_text(summary)], ""),
         (
@@ -134,6 +134,8 @@ def format_report(
     """Return the report as Markdown; every line of it comes from the state and the evidence."""
     assert task.ending is not None
     runs, title = material.runs, task.title.strip().split("\n")[0]
+    intent = (("goal", told.goal), ("constraints", told.constraints))
+    gaps = [f"- gap: {nest_text(gap)}" for gap in told.gaps] or ["- gaps: none"]
     results = task.parallel_work.results if task.parallel_work else ()
     verdict = task.verdict
     caveats = (*verdict.caveats, *verdict.approvals, *verdict.notes) if verdict else ()
@@ -149,7 +151,7 @@ def format_report(
     parts = [
         f"# {task.ending.status}: {make_visible(title)}",
         _describe_facts(task),
-        _describe_intent(told),
+        _list_under("Intent", [*(f"- {label}: {nest_text(text)}" for label, text in intent if text), *gaps]),
         _describe_answer(task),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
         _list_under(
@@ -214,13 +216,6 @@ def to_result(
         "why": to_builtins(explain_task(task, lambda found: known.get(found or ""))),
         "report": f"{material.folder}/report.md",
     }
-
-
-def _describe_intent(told: IntentTold) -> str:
-    named = (("goal", told.goal), ("constraints", told.constraints))
-    lines = [f"- {label}: {nest_text(text)}" for label, text in named if text]
-    gaps = [f"- gap: {nest_text(gap)}" for gap in told.gaps] or ["- gaps: none"]
-    return _list_under("Intent", [*lines, *gaps])
 
 
 def _describe_answer(task: TaskState) -> str:

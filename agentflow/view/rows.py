@@ -37,7 +37,6 @@ _SUBMITS = "Submit"
 _MARKS = {Style.GOOD: "✓ ", Style.DIM: "· ", Style.WARN: "! ", Style.BAD: "✗ "}
 _FINE = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
 _USUAL = (Stop.END_TURN, Stop.TOOL_USE)
-_PAST = {GateStatus.PASSED: "passed", GateStatus.FAILED: "failed", GateStatus.SKIPPED: "skipped"}
 
 
 class Memory:
@@ -46,7 +45,6 @@ class Memory:
     def __init__(self) -> None:
         self.subjects: dict[tuple[int, str], str] = {}
         self.model = ""
-        """What `--model` calls the task's model."""
         self.subject = ""
         self.phase: Phase | None = None
         self.reads_only = False
@@ -176,7 +174,7 @@ def _tell_phase_end(event: events.PhaseEnded, memory: Memory) -> Iterator[Row]:
     known = to_one_line(memory.subject, _SAID) if event.status is GateStatus.PASSED else ""
     reasons = [text for text in _split_message(event) if text not in {"", known}]
     style = Style.BAD if is_failed else Style.DIM
-    head = f"{event.phase} {_PAST.get(event.status, event.status)}"
+    head = f"{event.phase} {event.status}"
     only = (span(f": {reasons.pop()}", style),) if len(reasons) == 1 else ()
     title = span(head, Style.BAD if is_failed else Style.PLAIN)
     yield mark_gate(event.status), title, *only, _draw_seconds(event.seconds)

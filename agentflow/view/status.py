@@ -139,12 +139,12 @@ def check_rows(pairs: Iterable[CheckPair]) -> Iterator[Line]:
             why = span(f"could not run: {to_one_line(pair.missing or 'no evidence', _COMMAND)}", Style.WARN)
             yield line(span("  ! ", Style.WARN), name, why, command, hang=6)
             continue
-        mark, shown = span("○ ", Style.DIM), (span(f"{describe_end(newest)} at the start"),)
+        mark, shown = span("○ ", Style.DIM), [span(f"{describe_end(newest)} at the start")]
         if pair.is_final:
             is_empty = newest.tests is not None and newest.tests.ran == 0
             mark = pass_mark(newest.exit_code == 0 and not is_empty)
             first = span(describe_end(pair.before) if pair.before else "not run", _result_style(pair.before))
-            shown = (first, span(" → ", Style.DIM), span(describe_end(newest), _result_style(newest)))
+            shown = [first, span(" → ", Style.DIM), span(describe_end(newest), _result_style(newest))]
         tests = f"  {describe_counts(newest.tests)}" if newest.tests else ""
         yield line("  ", mark, name, *shown, tests, command, span(f"  {newest.id}", Style.DIM), hang=6)
 

@@ -56,7 +56,6 @@ class Continuations:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._begun: dict[Path, DetachedProgram] = {}
-        """By the folder of the task."""
 
     def begin(self, folder: Path) -> None:
         """Start `agentflow resume`. Raises TaskLocked while a task is at work."""
