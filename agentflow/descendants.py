@@ -59,10 +59,8 @@ def make_halt_check(
 
 def lower_priority(process: int) -> None:
     """Give a command a lower priority than ours, so that its fork bomb cannot keep us from ending it."""
-    try:
+    with suppress(ProcessLookupError):  # it was quick
         os.setpriority(os.PRIO_PROCESS, process, _NICE)
-    except ProcessLookupError:
-        pass  # it was quick
 
 
 @contextmanager
@@ -83,10 +81,8 @@ def watch_end(pid: int, selector: selectors.BaseSelector) -> Iterator[tuple[floa
 
 def signal_group(group: int, number: signal.Signals) -> None:
     """Send a signal to a group, if it still is there."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):  # it is gone, or only a zombie is left
         os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # it is gone, or only a zombie is left
 
 
 @contextmanager
@@ -105,20 +101,16 @@ def mark_children(mark: int | None = None) -> Iterator[None]:
 
 
 def _set_limit(limit: tuple[int, int]) -> None:
-    try:
+    with suppress(OSError, ValueError):  # the system does not let us: the environment is left
         resource.setrlimit(_FILE_LOCKS, limit)
-    except (OSError, ValueError):
-        pass  # the system does not let us: the environment is left
 
 
 def is_alive(pid: int) -> bool:
     """Return whether there is a process of this number, of any user."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True
 
 
@@ -169,10 +161,8 @@ def _stop(process: int) -> int:
 
 
 def _send(process: int, number: signal.Signals) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):  # it is gone, or became another user's
         os.kill(process, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # it is gone, or became another user's
 
 
 def _find_marked(mark: int, older: AbstractSet[int]) -> Iterator[int]:

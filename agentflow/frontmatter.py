@@ -211,7 +211,13 @@ def read_public(text: str, source: str) -> PublicText:
     except InvalidFile as error:
         lines = text.split("\n")
         end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == _FENCE), 0)
-        quoted = [*(_PLAIN_VALUE.sub(_quote, line) for line in lines[:end]), *lines[end:]]
+
+        def quote(found: re.Match[str]) -> str:
+            key, value = found.groups()
+            is_odd = ": " in value or value.endswith(":") or value.startswith("[")  # as in `[number] [file]`
+            return key + (json.dumps(value, ensure_ascii=False) if is_odd else value)
+
+        quoted = [*(_PLAIN_VALUE.sub(quote, line) for line in lines[:end]), *lines[end:]]
         changed = tuple(number for number, line in enumerate(quoted, 1) if line != lines[number - 1])
         if not changed:
             raise
@@ -254,12 +260,6 @@ def _to_plain(value: object, room: Iterator[int]) -> Any:
             return {str(key): _to_plain(item, room) for key, item in value.items()}
         case _:
             return str(value)
-
-
-def _quote(found: re.Match[str]) -> str:
-    key, value = found.groups()
-    is_odd = ": " in value or value.endswith(":") or value.startswith("[")  # as in `[number] [file]`
-    return key + (json.dumps(value, ensure_ascii=False) if is_odd else value)
 
 
 def join(head: dict[str, Any], body: str) -> str:

@@ -308,10 +308,8 @@ class Program:
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):  # SIGTERM follows
             self.process.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass  # SIGTERM follows
         _end(self.process, grace)
         kill_marked(self.mark, self.older)
         self.process.wait()
@@ -435,8 +433,6 @@ def _follow(
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
     if grace and process.poll() is None:
         signal_group(process.pid, signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):  # SIGKILL follows
             process.wait(grace)
-        except subprocess.TimeoutExpired:
-            pass  # SIGKILL follows
     signal_group(process.pid, signal.SIGKILL)

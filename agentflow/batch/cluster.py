@@ -27,8 +27,8 @@ from ray.exceptions import (
 from agentflow import __version__
 from agentflow.batch.folder import TaskFolder, report_unbegun
 from agentflow.batch.parcel import accept_files, do_here, pack_parcel
-from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, do_task, read_state, to_usage
 from agentflow.batch.results import BatchResult, add_lost, read_lost, save_lost, save_result
+from agentflow.batch.run import BatchOptions, DoTask, RayCluster, do_task, read_state, to_usage
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
 from agentflow.core.pending import Budget
 from agentflow.redact import to_one_line

@@ -19,8 +19,8 @@ from agentflow.batch.folder import (
     require_environment,
 )
 from agentflow.batch.plan import SCRIPT_PREFIX, BatchTask
-from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, do_task
 from agentflow.batch.results import RESULT, BatchResult, add_lost
+from agentflow.batch.run import LIMITS_FOLDER, BatchOptions, do_task
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record, encode

@@ -43,9 +43,8 @@ from agentflow.view.words import format_duration, mark_status, style_status
 if TYPE_CHECKING:
     from agentflow.batch.folder import TaskFolder
     from agentflow.batch.plan import BatchTask
-    from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, TaskBegun, TellProgress
     from agentflow.batch.results import BatchResult
-    from agentflow.batch.run import BatchOutcome
+    from agentflow.batch.run import BatchOptions, BatchOutcome, DoTask, RayCluster, TaskBegun, TellProgress
 
 
 class RetryKind(StrEnum):
@@ -186,7 +185,7 @@ def batch(
     every task is verified.
     """
     from agentflow.batch.plan import locate_model, read_plan
-    from agentflow.batch.pool import BatchOptions
+    from agentflow.batch.run import BatchOptions
     from agentflow.model.retry import SharedLimits
 
     choose_consent(yes=yes, no_input=no_input)
@@ -241,7 +240,7 @@ def choose_cluster(
     engine: BatchEngine, address: str | None, cpus: float | None, memory: float | None
 ) -> "RayCluster | None":
     """Return the cluster on which tasks are done, None for this machine. Raises UsageError."""
-    from agentflow.batch.pool import RayCluster
+    from agentflow.batch.run import RayCluster
 
     if engine is BatchEngine.RAY:
         return RayCluster(address=address, cpus=cpus or 1, memory=memory)
@@ -317,7 +316,7 @@ def _require_possible(options: "BatchOptions") -> None:
 @contextmanager
 def _open_engine(options: "BatchOptions", out: Path) -> "Iterator[tuple[BatchOptions, DoTask]]":
     """Yield the options with the number of jobs, and what carries out a task. Raises ConfigError."""
-    from agentflow.batch.pool import do_task
+    from agentflow.batch.run import do_task
 
     if options.cluster is None:
         yield options, do_task

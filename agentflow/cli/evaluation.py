@@ -78,7 +78,7 @@ def evaluate(
     """
     from agentflow.batch.evaluation import score_groups
     from agentflow.batch.plan import locate_model
-    from agentflow.batch.pool import BatchOptions
+    from agentflow.batch.run import BatchOptions
     from agentflow.model.retry import SharedLimits
 
     if words[0] == _COMPARE:

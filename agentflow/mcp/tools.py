@@ -103,7 +103,7 @@ def make_tools(
             warn(f"MCP server {server}: tool {make_visible(each.name)[:80]!r} {problem}; it is left out")
             continue
         taken.add(name)
-        run = _Call(server=server, tool=each.name, make=call)
+        run = partial(_call_tool, server, each.name, call)
         yield each, _make_tool(name, each.description, each.schema, run)
 
 
@@ -118,13 +118,8 @@ def _find_problem(tool: ServerTool, name: str, taken: set[str]) -> str:
     return "takes inputs that it does not name" if is_open and not tool.schema.get("properties") else ""
 
 
-class _Call(Record):
-    server: str
-    tool: str
-    make: CallTool
-
-    def __call__(self, given: Record, _context: ToolContext) -> Output:
-        return _to_output(self.server, self.make(self.server, self.tool, to_builtins(given)))
+def _call_tool(server: str, tool: str, make: CallTool, given: Record, _context: ToolContext) -> Output:
+    return _to_output(server, make(server, tool, to_builtins(given)))
 
 
 def _to_output(server: str, found: CallResult) -> Output:

@@ -7,8 +7,8 @@ from itertools import accumulate, chain, pairwise, product
 
 from agentflow.core.record import Record
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
+from agentflow.pages.page import Course
 from agentflow.pages.stats import Numbers, ResultKind, Stats
-from agentflow.pages.turns import Course
 from agentflow.routing.route import JUDGING
 
 _BOX = 138

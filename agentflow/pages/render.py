@@ -14,10 +14,9 @@ from agentflow.core.run import RunOutcome
 from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import PLAUSIBLE, describe_probe
 from agentflow.pages.diff import JudgedAs
-from agentflow.pages.page import TaskPage, read_output_end
+from agentflow.pages.page import CallEnd, RunView, TaskPage, read_output_end
 from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
 from agentflow.pages.templates import fill_template, format_money, to_markup
-from agentflow.pages.turns import CallEnd, RunView
 from agentflow.redact import format_count, to_one_line
 from agentflow.view.status import diff_call
 from agentflow.view.words import (
