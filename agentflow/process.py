@@ -87,8 +87,6 @@ class OutputCollector:
 
 
 class StreamHead:
-    """The beginning of a stream, and how long it is."""
-
     def __init__(self) -> None:
         self.kept = b""
         self.bytes = 0

@@ -39,8 +39,6 @@ MODEL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_
 
 
 class Confinement(StrEnum):
-    """The reaction to a machine without a sandbox."""
-
     REQUIRE = "require"
     """Nothing is run."""
     ASK = "ask"
@@ -211,8 +209,6 @@ class TaskLimits(Record):
 
 
 class Project(Record):
-    """The settings of a repository's own file."""
-
     checks: dict[CheckName, Annotated[str, Meta(min_length=1)] | Skip] = {}
     """A command in place of the detected one, or why the check is skipped."""
     required: tuple[CheckName, ...] = ()

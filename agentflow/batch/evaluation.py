@@ -27,8 +27,6 @@ class Rate(Record):
 
 
 class PairedDifference(Record):
-    """The difference between two paired rates, with its 95 % interval."""
-
     value: float
     low: float
     high: float

@@ -37,8 +37,6 @@ BUNDLE = "task.agentflow"
 
 
 class TaskFolder(Record):
-    """A task and the folder in which it is done."""
-
     task: BatchTask
     place: Path
 

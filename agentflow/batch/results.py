@@ -19,8 +19,6 @@ _FINE = (Exit.VERIFIED, Exit.CAVEAT)
 
 
 class HiddenResult(Record):
-    """The result of the hidden check on the final files."""
-
     resolved: bool
     reason: str
 

@@ -356,8 +356,6 @@ class _Head(Record):
 
 
 class BatchOutcome(Record):
-    """The results of a batch in the order of the file, and the tasks that were not run."""
-
     results: tuple[BatchResult, ...]
     missing: tuple[str, ...]
     exit_code: Exit

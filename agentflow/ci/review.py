@@ -54,8 +54,6 @@ class JudgedTask(Record):
 
 
 class Coverage(Record):
-    """The files that no verified task accounts for."""
-
     uncovered: tuple[str, ...] = ()
     """They differ from the base, and not by verified tasks alone."""
     unjudged: tuple[str, ...] = ()

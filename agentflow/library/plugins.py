@@ -55,8 +55,6 @@ class PluginServers(Record):
 
 
 class Plugin(Record):
-    """A plugin's manifest, and the files that it brings."""
-
     name: str
     root: Path
     origin: str

@@ -254,8 +254,6 @@ def _stem(word: str) -> str:
 
 
 class Situation(Record):
-    """A task, and what becomes of the skill in it."""
-
     task: Annotated[str, Meta(min_length=1)]
     role: str = "implementer"
     files: tuple[str, ...] = ()

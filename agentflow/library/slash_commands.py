@@ -52,8 +52,6 @@ class PromptCommand(Record):
 
 
 class PromptCommands(Record):
-    """The commands that were found, and warnings about those left out."""
-
     all: tuple[PromptCommand, ...] = ()
     warnings: tuple[str, ...] = ()
 

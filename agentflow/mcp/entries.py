@@ -43,8 +43,6 @@ class ServerSource(StrEnum):
 
 
 class ServerFile(Record):
-    """A file that may configure servers."""
-
     path: Path
     source: ServerSource
     prefix: str = ""
@@ -100,8 +98,6 @@ class _RawEntry(Record):
 
 
 class ServerEntries(Record):
-    """The servers that are configured, those that cannot be started among them, and warnings."""
-
     all: tuple[ServerEntry, ...] = ()
     warnings: tuple[str, ...] = ()
 

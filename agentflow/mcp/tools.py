@@ -74,8 +74,6 @@ class ServerListing(Record):
 
 
 class CallResult(Record):
-    """A server's answer to a call, as text."""
-
     text: str
     is_error: bool = False
 

@@ -161,8 +161,6 @@ class UsagePoint(Record):
 
 
 class Course(Record):
-    """The usage of a task over time, and by phase."""
-
     seconds: float = 0
     used: tuple[UsagePoint, ...] = ()
     phases: Mapping[str, float] = {}
@@ -236,8 +234,6 @@ class OutputView(Record):
 
 
 class TaskPage(Record):
-    """All that a page shows of a task at one moment."""
-
     task_id: str
     at_work: bool
     snapshot: Snapshot | None = None

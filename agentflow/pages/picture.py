@@ -125,15 +125,11 @@ def _draw_return(placed: Sequence[Sequence[PhaseBox]]) -> tuple[str, int]:
 
 
 class Tick(Record):
-    """A place on an axis with what stands beside it."""
-
     at: float
     label: str
 
 
 class Plot(Record):
-    """A line over time, as an SVG template draws it."""
-
     width: int
     height: int
     left: int
@@ -208,8 +204,6 @@ class WeekColumn(Record):
 
 
 class WeeksPicture(Record):
-    """Tasks by week as stacked columns, and below them what they cost."""
-
     width: int
     height: int
     left: int

@@ -70,8 +70,6 @@ class TaskNumbers(Record):
 
 
 class Numbers(Record):
-    """The results, cost and time of several tasks."""
-
     name: str
     tasks: int
     came: Mapping[ResultKind, int]

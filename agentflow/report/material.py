@@ -53,8 +53,6 @@ def fence_text(text: str, language: str = "") -> str:
 
 
 class RoleSpending(Record):
-    """The usage of all runs of one role, requests for summaries included."""
-
     role: str
     requests: int
     usage: Usage

@@ -13,8 +13,6 @@ from agentflow.verdict.ending import FindEvidence
 
 
 class CheckPair(Record):
-    """A required check before the task and now."""
-
     name: CheckName
     command: str
     missing: str

@@ -37,8 +37,6 @@ class CurrentCall(Record):
 
 
 class Work(Record):
-    """A run of a role that goes on."""
-
     role: str
     model: str
     since: float
