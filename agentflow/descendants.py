@@ -80,7 +80,6 @@ def watch_end(pid: int, selector: selectors.BaseSelector) -> Iterator[tuple[floa
 
 
 def signal_group(group: int, number: signal.Signals) -> None:
-    """Send a signal to a group, if it still is there."""
     with suppress(ProcessLookupError, PermissionError):  # it is gone, or only a zombie is left
         os.killpg(group, number)
 
@@ -106,7 +105,6 @@ def _set_limit(limit: tuple[int, int]) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether there is a process of this number, of any user."""
     try:
         os.kill(pid, 0)
     except OSError as error:

@@ -271,7 +271,6 @@ def find_key_line(text: str, key: str) -> int | None:
 
 
 def find_key_lines(text: str) -> dict[str, int]:
-    """Return the line of each key of the head, from 1."""
     found: dict[str, int] = {}
     fences = 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -290,7 +289,6 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o600) -> None:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

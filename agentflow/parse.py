@@ -102,7 +102,6 @@ def expand_home(text: str) -> Path:
 
 
 def decode_or_none(raw: str) -> Any:
-    """Return the value of a JSON text, or None if it is invalid or nested too deeply."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):
@@ -142,7 +141,6 @@ def _simplify(value: dict[str, Any], components: dict[str, Any]) -> dict[str, An
 
 
 def has_null(value: object) -> bool:
-    """Return whether plain data has a text with a null character, which no file name or command can have."""
     if isinstance(value, dict):
         return any(has_null(each) for pair in value.items() for each in pair)
     if isinstance(value, list):

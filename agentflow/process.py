@@ -164,7 +164,6 @@ def check_cancelled() -> bool:
 
 
 def make_timestamp() -> str:
-    """Return now in UTC, to the second, as ISO 8601."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -336,7 +335,6 @@ class DetachedProgram:
         return self.process.poll()
 
     def read_stderr(self) -> str:
-        """Return the end of what it has said on stderr."""
         descriptor = self.stderr.fileno()
         size = os.fstat(descriptor).st_size
         # pread leaves the file position alone, at which the program writes

@@ -138,7 +138,6 @@ def drop_missing_links(clone: Path) -> None:
 
 
 def find_environment_variables(folder: TaskFolder) -> dict[str, str]:
-    """Return the variables that give a task's commands the packages and the Python of its source."""
     named = _find_environment(folder.task)
     shown = os.pathsep.join(map(str, _list_shared(folder)))
     return {"AGENTFLOW_SHOWN": shown, **({"VIRTUAL_ENV": str(named)} if named else {})}
@@ -184,7 +183,6 @@ def _find_record(folder: TaskFolder, task_id: str) -> Path:
 
 
 def collect_result(folder: TaskFolder, state: TaskState) -> BatchResult:
-    """Return the result of a task as its record tells it; its patch and its record are kept beside it."""
     git = open_repository(folder.clone)
     record = _find_record(folder, state.task_id)
     changed: tuple[str, ...] = ()

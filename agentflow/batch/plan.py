@@ -143,7 +143,6 @@ def _require_places(path: Path, find: Callable[[], int], task: BatchTask) -> Non
 
 
 def locate_model(name: str | None, folder: Path) -> str | None:
-    """Return a model's name, the file of a script as an absolute path."""
     if name is None or not name.startswith(SCRIPT_PREFIX):
         return name
     return f"{SCRIPT_PREFIX}{folder.absolute() / name.removeprefix(SCRIPT_PREFIX)}"

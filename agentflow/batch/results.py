@@ -96,7 +96,6 @@ def count_statuses(results: Iterable[BatchResult]) -> dict[Status, int]:
 
 
 def to_junit(results: Iterable[BatchResult], missing: Iterable[str]) -> str:
-    """Return the results as JUnit XML: a test case for each task; those that were not run are skipped."""
     top = ET.Element("testsuites", {"name": "agentflow batch"})
     suite = ET.SubElement(top, "testsuite", {"name": "batch"})
     count = failed = skipped = 0

@@ -76,7 +76,6 @@ class SharedBudget:
         return self._running == 0
 
     def spend(self, used: Usage) -> None:
-        """Count what an earlier run of the batch used."""
         self._cost -= used.cost_usd or 0
         self._tokens -= used.tokens
 

@@ -261,7 +261,6 @@ def list_remarks(files: Sequence[FileView], rows: Sequence[VerificationRow]) -> 
 
 
 def list_survivors(mutants: Iterable[MutantResult]) -> Iterator[SarifResult]:
-    """Yield the edits of the changed code that no test notices, the strong ones first."""
     for each in pick_survivors(mutants):
         said = to_one_line(describe_survivor(each), 500)
         level = RemarkLevel.WARNING if each.is_strong else RemarkLevel.NOTE

@@ -340,7 +340,6 @@ class EditorAgent:
     async def set_session_mode(
         self, mode_id: str, session_id: str, **_: Any
     ) -> schema.SetSessionModeResponse:
-        """Let the next tasks of a session only answer, begin with a plan, or change files at once."""
         await self.set_config_option(_MODE, session_id, mode_id)
         return schema.SetSessionModeResponse()
 

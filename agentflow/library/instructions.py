@@ -53,7 +53,6 @@ def select_instructions(instructions: Iterable[Instruction], paths: Iterable[str
 
 
 def describe_reach(one: Instruction) -> str:
-    """Return in words which files instructions are about; empty for all."""
     parts = (f"in {one.folder}/" if one.folder else "", f"named {', '.join(one.globs)}" if one.globs else "")
     said = " ".join(part for part in parts if part)
     return f"for files {said}" if said else ""

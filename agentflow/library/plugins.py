@@ -290,7 +290,6 @@ class PluginStore(Record):
 
 
 def copy_plugin_files(source: Path, to: Path, names: Iterable[str]) -> None:
-    """Copy a folder's files, read-only, each link as the file that it leads to."""
     for name in names:
         place = to / name
         place.parent.mkdir(parents=True, exist_ok=True)

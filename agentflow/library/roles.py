@@ -211,7 +211,6 @@ def require_known(role: Role, known: tuple[Role, ...]) -> None:
 
 
 def find_direct_problems(role: Role, tools: tuple[Tool, ...]) -> Iterator[str]:
-    """Yield what is wrong with the sub-agents that answer in a role's place."""
     if not role.direct:
         return
     if len(role.direct) > 1 and not role.concatenates:

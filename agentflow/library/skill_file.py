@@ -188,7 +188,6 @@ def _parse(text: str, source: str, origin: str) -> PublicText:
 
 
 def split_words(value: object) -> tuple[str, ...]:
-    """Return the words of a text, between spaces or commas, or of a list."""
     if isinstance(value, list):
         return tuple(str(word) for word in value)
     return tuple(value.replace(",", " ").split()) if isinstance(value, str) else ()

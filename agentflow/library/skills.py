@@ -147,7 +147,6 @@ def offer_skills(
 
 
 def is_for_role(skill: Skill, role: Role) -> bool:
-    """Return whether a skill is for this role by name, which owns, consumes or lists it."""
     return skill.name in role.skills or not _names(role).isdisjoint((*skill.owners, *skill.consumers))
 
 
@@ -167,7 +166,6 @@ def format_skill_line(skill: Skill) -> str:
 
 
 def describe_unknown_skill(role: Role, skills: Skills) -> str | None:
-    """Return the warning about a skill that a role lists and no folder holds, or None."""
     names = [skill.name for skill in skills.all]
     missing = next((name for name in role.skills if name not in names), None)
     if missing is None:
@@ -235,7 +233,6 @@ def rank_by_words(text: str, items: Iterable[T]) -> tuple[tuple[T, float], ...]:
 
 
 def list_shared_words(text: str, item: HasDescription) -> tuple[str, ...]:
-    """Return the words of a text that a name or a description has too, in their order."""
     have = _stems(f"{item.name} {item.description}")
     words = dict.fromkeys(_WORD.findall(text.casefold()))
     return tuple(word for word in words if len(word) >= _LEAST and _stem(word) in have)

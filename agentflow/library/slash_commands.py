@@ -65,7 +65,6 @@ class PromptCommands(Record):
 
 
 def list_command_places(claude: Path, root: Path) -> tuple[CommandFolder, ...]:
-    """Return the user's folder of commands and the repository's; the later one counts."""
     theirs = root / ".claude/commands"
     user = CommandFolder(path=claude / "commands", root=claude / "commands", origin="user")
     return user, CommandFolder(path=theirs, root=root, origin="project")

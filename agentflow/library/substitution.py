@@ -71,7 +71,6 @@ def substitute(body: str, given: Arguments) -> str:
 
 
 def is_using(body: str, given: Arguments) -> bool:
-    """Return whether a body says where its arguments stand."""
     found = _PLACEHOLDER.finditer(body)
     return any(not each["place"] and not each["escape"] and given.find(each) is not None for each in found)
 

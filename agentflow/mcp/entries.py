@@ -216,7 +216,6 @@ def find_project_file(root: Path) -> ServerFile:
 
 
 def list_server_scripts(entry: ServerEntry, root: Path) -> tuple[str, ...]:
-    """Return the files of a repository that the command of a server names, relative to it."""
     places = ((root / word).resolve() for word in entry.command if word and "\0" not in word)
     inside = (place for place in places if place.is_relative_to(root.resolve()) and place.is_file())
     return tuple(dict.fromkeys(place.relative_to(root.resolve()).as_posix() for place in inside))

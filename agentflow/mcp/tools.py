@@ -198,8 +198,6 @@ class PromptChoice(Record):
 def make_resource_tools(
     known: Mapping[str, ServerListing], read: ReadUri, fill: FillPrompt
 ) -> tuple[Tool, ...]:
-    """Return the tools over resources and prompts of servers, where there are any."""
-
     def list_resources(wanted: ResourceList, _context: ToolContext) -> Output:
         """List what MCP servers offer for reading: resources by server and address, and prompts."""
         rows = list[str]()
@@ -237,8 +235,6 @@ def make_resource_tools(
 
 
 def make_recorded_tools(specs: Iterable[ToolSpec], answer: Callable[[str], Output]) -> tuple[Tool, ...]:
-    """Return tools as an earlier run had them, which give the results that are recorded by call."""
-
     def repeat(_given: Record, context: ToolContext) -> Output:
         return answer(context.call_id)
 

@@ -143,7 +143,6 @@ def _explain_verdict(summary: Summary, verdict: Verdict) -> Iterator[str]:
 
 
 def format_mutants(mutants: tuple[MutantResult, ...]) -> tuple[str, str]:
-    """Return how many small edits of the changed code the tests notice, and a list of those they do not."""
     told, survived = count_mutants(mutants), pick_survivors(mutants)
     late = f", {told['not_tried']} not tried" if told["not_tried"] else ""
     rows = [

@@ -110,7 +110,6 @@ def render_document(page: TaskPage) -> str:
 
 
 def wrap_document(title: str, body: str, source: str) -> str:
-    """Return rendered parts as one file that needs nothing else; the footer says what it was made from."""
     style = read_style()
     return fill_template(
         "pages/document.html",
@@ -230,7 +229,6 @@ def _render_diff(page: TaskPage, state: TaskState) -> str:
 
 
 def describe_pending(item: Pending, folder: Path) -> Mapping[str, Any]:
-    """Return the values of a pending item that a page shows, the change of a file as a diff."""
     questions = [one.text for one in item.questions if one.text]
     rows = [("question", text) for text in questions]
     diff = [str(row) for row in str(item.input.get("diff", "")).split("\n") if row]

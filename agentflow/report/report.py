@@ -110,7 +110,6 @@ def _describe_citation(place: str, task: TaskState) -> str:
 
 
 def split_advice(summary: str) -> tuple[str, tuple[str, ...]]:
-    """Return a summary without the recommendations at its end, and these as a list."""
     found = _ADVICE.search(summary)
     if found is None or not summary[: found.start()].strip():
         return summary, ()

@@ -215,7 +215,6 @@ def diff_call(item: Pending, root: Path) -> list[str]:
 
 
 def draw_changed_checks(item: Pending) -> Iterator[Line]:
-    """Yield in words how the checks were changed, for a person who decides on it."""
     yield label_row("waits", span(item.tell_what_waits(), Style.WARN))
     for change in item.input["changes"]:
         yield label_row("", span("! ", Style.WARN), to_one_line(str(change), _MAX_VALUE))
@@ -250,7 +249,6 @@ _HEADS = ("id", "check", "exit", "tree", "code", "pass", "fail", "time")
 
 
 def format_evidence_table(snapshot: Snapshot) -> Iterator[Line]:
-    """Yield one row for each executed command, in the order they were run."""
     if not snapshot.evidence:
         yield line(span("no command was run", Style.DIM))
         return
@@ -279,7 +277,6 @@ def _fill_cells(evidence: Evidence) -> tuple[Span, ...]:
 
 
 def format_evidence(evidence: Evidence, output: str) -> Iterator[Line]:
-    """Yield all of one record, and the end of what the command printed."""
     command = f"  {to_one_line(evidence.command, _TEXT)}"
     yield line(mark_evidence(evidence), span(evidence.id, Style.BOLD), command)
     end = span(describe_end(evidence), _result_style(evidence))

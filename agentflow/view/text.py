@@ -207,7 +207,6 @@ PLAIN_TEXT = Medium(colour=False, ascii=False, live=False)
 
 
 def choose_medium(stream: TextIO, environ: Mapping[str, str]) -> Medium:
-    """Decide, for one stream, what it can show."""
     terminal = stream.isatty()
     dumb = environ.get("TERM") == "dumb"
     if environ.get("NO_COLOR"):
@@ -229,7 +228,6 @@ def find_width(stream: TextIO) -> int | None:
 
 
 def write_lines(lines: Iterable[Line], stream: TextIO, medium: Medium) -> bool:
-    """Write lines, fitted to the terminal if it is one; return whether anybody still reads."""
     return send(render(lines, medium, find_width(stream)), stream)
 
 

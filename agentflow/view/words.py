@@ -127,7 +127,6 @@ def format_local(at: str) -> str:
 
 
 def count_seconds(start: str, end: str) -> float | None:
-    """Return the seconds between two timestamps, or None where one is not a timestamp."""
     try:
         return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
     except (TypeError, ValueError):

@@ -46,7 +46,6 @@ class _Undo(Record):
 
 
 def to_home(folder: Path) -> Path:
-    """Return the repository or the worktree that a task's folder lies in."""
     return folder.parents[2]
 
 
