@@ -66,10 +66,7 @@ def lower_priority(process: int) -> None:
 
 @contextmanager
 def watch_end(pid: int, selector: selectors.BaseSelector) -> Iterator[tuple[float, Callable[[], object]]]:
-    """Let a selector see the end of a process, where the system can.
-
-    Yield how long the selector may wait, and a function that waits as long for that end alone.
-    """
+    """Let a selector see a process end; yield how long it may wait, and what waits for that end alone."""
     if not hasattr(os, "pidfd_open"):
         yield _TICK, partial(time.sleep, _TICK)
         return
@@ -84,11 +81,8 @@ def watch_end(pid: int, selector: selectors.BaseSelector) -> Iterator[tuple[floa
 
 
 def signal_group(group: int, number: signal.Signals) -> None:
-    """Send a signal to a group, if it still is there."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):  # it is gone, or only a zombie is left
         os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # it is gone, or only a zombie is left
 
 
 @contextmanager
@@ -107,20 +101,15 @@ def mark_children(mark: int | None = None) -> Iterator[None]:
 
 
 def _set_limit(limit: tuple[int, int]) -> None:
-    try:
+    with suppress(OSError, ValueError):  # the system does not let us: the environment is left
         resource.setrlimit(_FILE_LOCKS, limit)
-    except (OSError, ValueError):
-        pass  # the system does not let us: the environment is left
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether there is a process of this number, of any user."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True
 
 
@@ -171,10 +160,8 @@ def _stop(process: int) -> int:
 
 
 def _send(process: int, number: signal.Signals) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):  # it is gone, or became another user's
         os.kill(process, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # it is gone, or became another user's
 
 
 def _find_marked(mark: int, older: AbstractSet[int]) -> Iterator[int]:

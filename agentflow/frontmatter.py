@@ -133,10 +133,7 @@ def load_yaml(text: str, source: str, *, first_line: int = 1) -> Any:
 
 
 def read_yaml(kind: type[T], text: str, source: str) -> T:
-    """Return a YAML text as a value of a type; an empty one is an empty list or table.
-
-    Raises InvalidFile naming the line and the key.
-    """
+    """Return a YAML text as a value of a type. Raises InvalidFile naming the line and the key."""
     found = load_yaml(text, source)
     try:
         return fit(kind, _EMPTY[get_origin(kind) is tuple] if found is None else found, lax=True)
@@ -207,17 +204,20 @@ class PublicText(NamedTuple):
 
 
 def read_public(text: str, source: str) -> PublicText:
-    """Return head and body of a file that may be written for other tools.
-
-    Raises InvalidFile for a head that cannot be read, also with the values that hold a colon in quotes.
-    """
+    """Return head and body of a file written for other tools. Raises InvalidFile for an unreadable head."""
     text = text.removeprefix("\ufeff")
     try:
         return _parse_public(text, source)
     except InvalidFile as error:
         lines = text.split("\n")
         end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == _FENCE), 0)
-        quoted = [*(_PLAIN_VALUE.sub(_quote, line) for line in lines[:end]), *lines[end:]]
+
+        def quote(found: re.Match[str]) -> str:
+            key, value = found.groups()
+            is_odd = ": " in value or value.endswith(":") or value.startswith("[")  # as in `[number] [file]`
+            return key + (json.dumps(value, ensure_ascii=False) if is_odd else value)
+
+        quoted = [*(_PLAIN_VALUE.sub(quote, line) for line in lines[:end]), *lines[end:]]
         changed = tuple(number for number, line in enumerate(quoted, 1) if line != lines[number - 1])
         if not changed:
             raise
@@ -262,23 +262,15 @@ def _to_plain(value: object, room: Iterator[int]) -> Any:
             return str(value)
 
 
-def _quote(found: re.Match[str]) -> str:
-    key, value = found.groups()
-    is_odd = ": " in value or value.endswith(":") or value.startswith("[")  # as in `[number] [file]`
-    return key + (json.dumps(value, ensure_ascii=False) if is_odd else value)
-
-
 def join(head: dict[str, Any], body: str) -> str:
     return f"{_FENCE}\n{dump_yaml(head)}{_FENCE}\n{body}"
 
 
 def find_key_line(text: str, key: str) -> int | None:
-    """Return the line on which a key of the head stands, from 1."""
     return find_key_lines(text).get(key)
 
 
 def find_key_lines(text: str) -> dict[str, int]:
-    """Return the line of each key of the head, from 1."""
     found: dict[str, int] = {}
     fences = 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -297,7 +289,6 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o600) -> None:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

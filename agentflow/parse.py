@@ -71,18 +71,14 @@ def decode(kind: type[T], raw: bytes | str, source: str) -> T:
     except msgspec.ValidationError as error:
         raise InvalidFile(source, str(_to_mismatch(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        line = _find_broken_line(text, str(error)) if b"\n" in text.strip() else None
+        place = _BYTE.search(str(error))  # none in a text that was cut off, which is wrong at its end
+        above = text.rstrip().count(b"\n", 0, int(place[1]) if place else None)
+        line = above + 1 if b"\n" in text.strip() else None
         problem = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ")
         raise InvalidFile(source, f"not JSON: {problem}", line=line) from None
     except RecursionError:
         raise InvalidFile(source, "nested too deeply") from None
     return value
-
-
-def _find_broken_line(text: bytes, problem: str) -> int:
-    """Return the line at which a JSON text is wrong; one that was cut off is wrong at its end."""
-    found = _BYTE.search(problem)
-    return text.rstrip().count(b"\n", 0, int(found[1]) if found else None) + 1
 
 
 def read_json(text: str, source: str, pairs: Callable[[Pairs], Any] | None = None) -> Any:
@@ -106,7 +102,6 @@ def expand_home(text: str) -> Path:
 
 
 def decode_or_none(raw: str) -> Any:
-    """Return the value of a JSON text, or None if it is invalid or nested too deeply."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):
@@ -146,7 +141,6 @@ def _simplify(value: dict[str, Any], components: dict[str, Any]) -> dict[str, An
 
 
 def has_null(value: object) -> bool:
-    """Return whether plain data has a text with a null character, which no file name or command can have."""
     if isinstance(value, dict):
         return any(has_null(each) for pair in value.items() for each in pair)
     if isinstance(value, list):

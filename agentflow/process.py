@@ -1,5 +1,6 @@
 """Run a command: own process group, deadline, output to a file with a cap; the only door to subprocess."""
 
+import hashlib
 import os
 import secrets
 import selectors
@@ -26,7 +27,7 @@ from agentflow.descendants import (
     signal_group,
     watch_end,
 )
-from agentflow.streams import HEAD_BYTES, OutputCollector, StreamHead, drain, pass_on
+from agentflow.redact import Redactor, redact_bytes
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV", "TMPDIR")
 """The only variables of ours that a child sees, with LC_*; no key, token, proxy or PYTHON* among them."""
@@ -38,8 +39,114 @@ _CALM_SECONDS = 1.0
 """For so long after much was read at once, the output is read without a pause."""
 _LOOK_SECONDS = 0.1
 """Between two looks whether a short program was cancelled."""
+KEEP_BYTES = 16 * 1024 * 1024
+"""Output kept in full; beyond it, head and tail."""
+TAIL_BYTES = 1024 * 1024
+HEAD_BYTES = 64 * 1024
+"""What is kept of each stream of an exchange."""
+_CHUNK = 1 << 16
+_PIPE_CHUNKS = 16  # the most that a pipe holds
 FLOOD_BYTES = 4 * 1024 * 1024
 """An exchange that prints more is ended."""
+
+
+class OutputCollector:
+    """Output as it comes: all of it hashed and counted, head and tail kept without secrets."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._kept = Redactor(lambda text: file.write(text.encode("latin-1")))
+        self._tail = b""
+        self.digest = hashlib.sha256()
+        self.bytes = 0
+
+    @property
+    def tail(self) -> bytes:
+        return redact_bytes(self._tail)
+
+    def add(self, chunk: bytes) -> None:
+        self.digest.update(chunk)
+        room = max(0, KEEP_BYTES - TAIL_BYTES - self.bytes)
+        self._keep(chunk[:room])
+        self.bytes += len(chunk)
+        self._tail = (self._tail + chunk)[-TAIL_BYTES:]
+
+    def finish(self) -> None:
+        written = min(self.bytes, KEEP_BYTES - TAIL_BYTES)
+        rest = self.bytes - written
+        if rest > len(self._tail):
+            self._kept.finish()
+            self._file.write(b"\n[... %d bytes dropped ...]\n" % (rest - len(self._tail)))
+        self._keep(self._tail[-rest:] if rest else b"")
+        self._kept.finish()
+
+    def _keep(self, chunk: bytes) -> None:
+        if chunk:
+            self._kept.add(chunk.decode("latin-1"))
+            self._file.flush()  # observers count the tests that have ended
+
+
+class StreamHead:
+    def __init__(self) -> None:
+        self.kept = b""
+        self.bytes = 0
+
+    def add(self, chunk: bytes) -> None:
+        self.kept += chunk[: max(0, HEAD_BYTES - self.bytes)]
+        self.bytes += len(chunk)
+
+
+def _pass_on(stream: IO[bytes], take: Callable[[bytes], None], selector: selectors.BaseSelector) -> int:
+    """Pass on what can be read now, and return how much; a stream at its end leaves the selector."""
+    try:
+        chunk = os.read(stream.fileno(), _CHUNK)
+    except BlockingIOError:
+        return 0
+    if chunk:
+        take(chunk)
+    elif stream.fileno() in selector.get_map():
+        selector.unregister(stream)
+    return len(chunk)
+
+
+def _drain(taken: Mapping[IO[bytes], Callable[[bytes], None]]) -> None:
+    """Read the rest of the pipes without waiting for a process that still holds one."""
+    for stream, take in taken.items():
+        for _ in range(_PIPE_CHUNKS):
+            if not (chunk := stream.read(_CHUNK)):
+                break
+            take(chunk)
+        stream.close()
+
+
+async def read_pipe(pipe: IO[bytes] | None) -> bytes:
+    import anyio  # noqa: PLC0415  # most commands wait on no pipe this way
+
+    assert pipe is not None
+    while True:
+        await anyio.wait_readable(pipe.fileno())
+        try:
+            return os.read(pipe.fileno(), _CHUNK)
+        except BlockingIOError:
+            continue
+
+
+async def write_pipe(pipe: IO[bytes] | None, content: bytes, *, is_last: bool = False) -> bool:
+    """Write all to a pipe, and close it behind the last; return whether its reader is still there."""
+    import anyio  # noqa: PLC0415
+
+    assert pipe is not None
+    left = memoryview(content)
+    while left:
+        try:
+            left = left[os.write(pipe.fileno(), left) :]
+        except BlockingIOError:
+            await anyio.wait_writable(pipe.fileno())
+        except OSError:
+            break
+    if is_last:
+        pipe.close()
+    return not left
 
 
 def make_child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -49,10 +156,7 @@ def make_child_environment(extra: Mapping[str, str] | None = None) -> dict[str, 
 
 
 def check_cancelled() -> bool:
-    """Return False while the task of this worker thread goes on; raise once it is cancelled.
-
-    A command that is running then is killed on the way out.
-    """
+    """Return False while the task of this thread goes on; raise, to end its command, once cancelled."""
     from anyio import from_thread  # noqa: PLC0415  # commands that only look load no event loop
 
     from_thread.check_cancelled()
@@ -60,7 +164,6 @@ def check_cancelled() -> bool:
 
 
 def make_timestamp() -> str:
-    """Return now in UTC, to the second, as ISO 8601."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -73,13 +176,19 @@ def capture(
     timeout: float = 60,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a short program of our own choosing (git, rg, an interpreter probe) and return its output.
-
-    It runs in a process group of its own, out of reach of Ctrl-C, which is killed when it is cancelled.
-    Raises OSError when it cannot be started, TimeoutError when it takes too long.
-    """
+    """Run a short program out of reach of Ctrl-C; return its output. Raises OSError and TimeoutError."""
+    until, said = time.monotonic() + timeout, None
     with _open_input(stdin) as given, _start_short(argv, cwd, env, timeout, given, 0) as process:
-        said = _communicate(process, timeout, cancelled)
+        while said is None and (left := until - time.monotonic()) > _LOOK_SECONDS:
+            try:
+                said = process.communicate(timeout=_LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                if cancelled():
+                    _kill(process)
+                    process.wait()
+                    said = b"", b""  # a process that it left behind may hold the pipes for hours
+        if said is None:
+            said = process.communicate(timeout=max(left, 0))
     return subprocess.CompletedProcess(argv, process.returncode, *said)
 
 
@@ -132,21 +241,6 @@ def _start_short(
             _kill(process)
 
 
-def _communicate(
-    process: subprocess.Popen[bytes], timeout: float, cancelled: Callable[[], bool]
-) -> tuple[bytes, bytes]:
-    until = time.monotonic() + timeout
-    while (left := until - time.monotonic()) > _LOOK_SECONDS:
-        try:
-            return process.communicate(timeout=_LOOK_SECONDS)
-        except subprocess.TimeoutExpired:
-            if cancelled():
-                _kill(process)
-                process.wait()
-                return b"", b""  # a process that it left behind may hold the pipes for hours
-    return process.communicate(timeout=max(left, 0))
-
-
 def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:
         signal_group(process.pid, signal.SIGKILL)
@@ -154,10 +248,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: False) -> Execution:
-    """Run a command to its end, its output going to `sink`; nothing it started outlives the call.
-
-    Raises OSError when the program cannot be started.
-    """
+    """Run a command, its output going to `sink`; nothing it started outlives the call. Raises OSError."""
     started_at, begin = make_timestamp(), time.monotonic()
     with os.fdopen(os.open(sink, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         collected = OutputCollector(file)
@@ -181,10 +272,7 @@ def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: Fa
 
 
 def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lambda: False) -> ProgramOutput:
-    """Give a program its input and return what it said; nothing it started outlives the call.
-
-    Raises OSError when the program cannot be started.
-    """
+    """Return what a program says to an input; nothing it started outlives the call. Raises OSError."""
     out, err = StreamHead(), StreamHead()
 
     def enough() -> bool:
@@ -212,18 +300,13 @@ class Program:
     """The processes that ran before it."""
 
     def end(self, grace: float = GRACE_SECONDS) -> int | None:
-        """Close its pipes, leave nothing alive that it started, and return its exit code.
-
-        It has `grace` seconds after SIGTERM.
-        """
+        """Leave nothing alive that it started, `grace` seconds after SIGTERM; return its exit code."""
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):  # SIGTERM follows
             self.process.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass  # SIGTERM follows
         _end(self.process, grace)
         kill_marked(self.mark, self.older)
         self.process.wait()
@@ -231,10 +314,7 @@ class Program:
 
 
 def start(command: Command) -> Program:
-    """Start a program and return at once; the caller has to end it.
-
-    In a sandbox it dies with the thread that starts it. Raises OSError when it cannot be started.
-    """
+    """Start a program for the caller to end; in a sandbox it dies with this thread. Raises OSError."""
     mark, older = secrets.randbits(62), list_processes()
     process = _spawn(command, mark, (subprocess.PIPE, subprocess.PIPE, subprocess.PIPE), bufsize=0)
     for stream in (process.stdin, process.stdout, process.stderr):
@@ -255,7 +335,6 @@ class DetachedProgram:
         return self.process.poll()
 
     def read_stderr(self) -> str:
-        """Return the end of what it has said on stderr."""
         descriptor = self.stderr.fileno()
         size = os.fstat(descriptor).st_size
         # pread leaves the file position alone, at which the program writes
@@ -315,7 +394,7 @@ def _run_to_end(
         _end(process, 0 if halt is Halt.CROWD else GRACE_SECONDS)
         kill_marked(mark, older)
         process.wait()
-        drain(taken)
+        _drain(taken)
     return process, halt
 
 
@@ -338,7 +417,7 @@ def _follow(
             if halt := find_halt():
                 return halt
             selector.select(tick)
-            read = sum(pass_on(stream, take, selector) for stream, take in taken.items())
+            read = sum(_pass_on(stream, take, selector) for stream, take in taken.items())
             now = time.monotonic()
             if read >= _MUCH_BYTES:
                 last_much = now
@@ -350,8 +429,6 @@ def _follow(
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
     if grace and process.poll() is None:
         signal_group(process.pid, signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):  # SIGKILL follows
             process.wait(grace)
-        except subprocess.TimeoutExpired:
-            pass  # SIGKILL follows
     signal_group(process.pid, signal.SIGKILL)

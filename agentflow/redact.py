@@ -174,14 +174,12 @@ def _list_spellings(value: str) -> Iterator[str]:
 
 
 def redact_bytes(raw: bytes) -> bytes:
-    """Return bytes without secrets, which are always ASCII; other bytes stay as they are."""
     text = raw.decode("latin-1")
     found = redact_text(text)
     return raw if found == text else found.encode("latin-1")
 
 
 def redact_values(value: Any) -> Any:
-    """Return plain data with the secrets taken out of every text in it, keys included."""
     return map_texts(value, redact_text, redact_text)
 
 

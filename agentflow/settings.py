@@ -39,8 +39,6 @@ MODEL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_
 
 
 class Confinement(StrEnum):
-    """The reaction to a machine without a sandbox."""
-
     REQUIRE = "require"
     """Nothing is run."""
     ASK = "ask"
@@ -211,8 +209,6 @@ class TaskLimits(Record):
 
 
 class Project(Record):
-    """The settings of a repository's own file."""
-
     checks: dict[CheckName, Annotated[str, Meta(min_length=1)] | Skip] = {}
     """A command in place of the detected one, or why the check is skipped."""
     required: tuple[CheckName, ...] = ()
@@ -233,10 +229,7 @@ class Folders(Record):
 
 
 def find_folders(environ: Mapping[str, str]) -> Folders:
-    """Return the user's folders; `AGENTFLOW_HOME` moves them all, a relative XDG value is ignored.
-
-    Raises ConfigError where no home is known.
-    """
+    """Return the user's folders; `AGENTFLOW_HOME` moves them all. Raises ConfigError without a home."""
     home = Path(environ.get("AGENTFLOW_HOME") or environ.get("HOME") or expand_home("~"))
     if home == Path("~"):
         raise ConfigError("this user has no home folder", hint="set HOME to the folder of your settings")
@@ -324,10 +317,7 @@ def choose_model_name(option: str | None, settings: Settings, environ: Mapping[s
 
 
 def find_bundled(kind: str) -> Path:
-    """Return the folder of the shipped `agents`, `skills`, `hooks` or `examples`.
-
-    In a wheel they are inside the package, in a checkout beside it, so that edits there are live.
-    """
+    """Return a shipped folder: in a wheel inside the package, in a checkout beside it, to be edited."""
     package = Path(__file__).resolve().parent
     inside = package / "_bundled"
     return (inside if inside.is_dir() else package.parent) / kind

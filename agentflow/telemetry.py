@@ -62,8 +62,15 @@ class TaskTrace:
     def tell(self, stamped: events.StoredEvent) -> None:
         at = int(datetime.fromisoformat(stamped.at).timestamp() * 1_000) * 1_000_000  # nanoseconds
         match stamped.event:
-            case events.PhaseStarted() | events.PhaseEnded() | events.TaskEnded() as event:
-                self._tell_phase(event, at)
+            case events.PhaseStarted(phase=phase, iteration=iteration):
+                told: dict[str, _Value] = {"agentflow.iteration": iteration}
+                self._begin(("phase", phase), f"phase {phase}", self._task, at, told)
+            case events.PhaseEnded(phase=phase, status=status):
+                error = "failed" if status == "failed" else ""
+                self._end(("phase", phase), at, {"agentflow.status": status}, error)
+            case events.TaskEnded(status=ended, exit_code=code):
+                self._task.set_attributes({"agentflow.status": ended, "agentflow.exit_code": code})
+                _mark(self._task, ended if code else "")
             case events.RunStarted() | events.RunEnded() as event:
                 self._tell_run(event, stamped.parent, at)
             case events.Asked() | events.Replied() as event:
@@ -74,20 +81,6 @@ class TaskTrace:
                 self._tell_check(event, at)
             case _:
                 pass
-
-    def _tell_phase(self, event: events.PhaseStarted | events.PhaseEnded | events.TaskEnded, at: int) -> None:
-        match event:
-            case events.PhaseStarted(phase=phase, iteration=iteration):
-                self._begin(
-                    ("phase", phase), f"phase {phase}", self._task, at, {"agentflow.iteration": iteration}
-                )
-            case events.PhaseEnded(phase=phase, status=status):
-                self._end(
-                    ("phase", phase), at, {"agentflow.status": status}, "failed" if status == "failed" else ""
-                )
-            case events.TaskEnded(status=status, exit_code=code):
-                self._task.set_attributes({"agentflow.status": status, "agentflow.exit_code": code})
-                _mark(self._task, status if code else "")
 
     def _tell_run(self, event: events.RunStarted | events.RunEnded, parent: int | None, at: int) -> None:
         if isinstance(event, events.RunEnded):

@@ -27,8 +27,8 @@ from ray.exceptions import (
 from agentflow import __version__
 from agentflow.batch.folder import TaskFolder, report_unbegun
 from agentflow.batch.parcel import accept_files, do_here, pack_parcel
-from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, do_task, read_state, to_usage
 from agentflow.batch.results import BatchResult, add_lost, read_lost, save_lost, save_result
+from agentflow.batch.run import BatchOptions, DoTask, RayCluster, do_task, read_state, to_usage
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
 from agentflow.core.pending import Budget
 from agentflow.redact import to_one_line
@@ -43,11 +43,7 @@ _ANSWER_SECONDS = 5.0
 
 @contextmanager
 def open_cluster(wish: RayCluster, log: Path) -> Iterator[tuple[DoTask, int]]:
-    """Yield the function that carries out a task on a cluster, and how many tasks fit on it.
-
-    A cluster without an address ends with the batch. What Ray says goes to the log. Raises ConfigError where
-    the cluster cannot be reached or has no machine for a task.
-    """
+    """Yield what carries out a task on a cluster, and how many tasks fit on it. Raises ConfigError."""
     address = wish.address or os.environ.get("RAY_ADDRESS") or _LOCAL
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address.startswith("ray://"):

@@ -27,8 +27,6 @@ class Rate(Record):
 
 
 class PairedDifference(Record):
-    """The difference between two paired rates, with its 95 % interval."""
-
     value: float
     low: float
     high: float
@@ -38,11 +36,8 @@ class Score(Record):
     group: str
     tasks: int
     resolved: Rate
-    """The hidden check passes, whatever the verdict."""
     falsely_verified: Rate
-    """The hidden check fails, among verified tasks."""
     caveats_unresolved: int
-    """Verified with a caveat, and the hidden check fails."""
     refused: int
     unbegun: int
     cost_usd: float | None
@@ -63,7 +58,6 @@ class Comparison(Record):
     p: float
     """By chance alone a difference as large appears so often (McNemar's exact test, two-sided)."""
     unpaired: tuple[str, ...]
-    """Tasks that only one run has a result for."""
     first: Score
     second: Score
 
@@ -152,16 +146,15 @@ def compare_runs(first: Sequence[BatchResult], second: Sequence[BatchResult]) ->
     split: dict[tuple[bool, bool], list[str]] = {}
     for name in shared:
         split.setdefault((_is_resolved(one[name]), _is_resolved(other[name])), []).append(name)
-    first_only, second_only = split.get((True, False), []), split.get((False, True), [])
+    groups = [split.get(key, []) for key in ((True, True), (True, False), (False, True), (False, False))]
+    both, first_only, second_only, neither = groups
     return Comparison(
         tasks=len(shared),
-        both=len(split.get((True, True), [])),
+        both=len(both),
         first_only=tuple(first_only),
         second_only=tuple(second_only),
-        neither=len(split.get((False, False), [])),
-        difference=measure_difference(
-            *(len(split.get(key, ())) for key in ((True, True), (True, False), (False, True), (False, False)))
-        ),
+        neither=len(neither),
+        difference=measure_difference(*map(len, groups)),
         p=compute_chance(len(first_only), len(second_only)),
         unpaired=tuple(name for name in (*one, *other) if (name in one) != (name in other)),
         first=_score(ALL, [one[name] for name in shared]),

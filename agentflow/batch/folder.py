@@ -37,8 +37,6 @@ BUNDLE = "task.agentflow"
 
 
 class TaskFolder(Record):
-    """A task and the folder in which it is done."""
-
     task: BatchTask
     place: Path
 
@@ -49,10 +47,7 @@ class TaskFolder(Record):
 
 @contextmanager
 def try_lock(place: Path) -> Iterator[int | None]:
-    """Yield the descriptor of the lock of a folder, or None while another process has it.
-
-    The command that does a task inherits it: when the batch is killed, the lock is that command's.
-    """
+    """Yield the lock of a folder, which a command may inherit, or None while another process has it."""
     place.mkdir(parents=True, exist_ok=True)
     lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -143,7 +138,6 @@ def drop_missing_links(clone: Path) -> None:
 
 
 def find_environment_variables(folder: TaskFolder) -> dict[str, str]:
-    """Return the variables that give a task's commands the packages and the Python of its source."""
     named = _find_environment(folder.task)
     shown = os.pathsep.join(map(str, _list_shared(folder)))
     return {"AGENTFLOW_SHOWN": shown, **({"VIRTUAL_ENV": str(named)} if named else {})}
@@ -189,7 +183,6 @@ def _find_record(folder: TaskFolder, task_id: str) -> Path:
 
 
 def collect_result(folder: TaskFolder, state: TaskState) -> BatchResult:
-    """Return the result of a task as its record tells it; its patch and its record are kept beside it."""
     git = open_repository(folder.clone)
     record = _find_record(folder, state.task_id)
     changed: tuple[str, ...] = ()

@@ -33,8 +33,6 @@ _TONE_ORDER = ("good", "warn", "accent", "bad", "")
 
 
 class BatchRow(Record):
-    """A task in the table; without a result where it was not run."""
-
     id: str
     text: str
     group: str

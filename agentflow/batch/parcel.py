@@ -19,8 +19,8 @@ from agentflow.batch.folder import (
     require_environment,
 )
 from agentflow.batch.plan import SCRIPT_PREFIX, BatchTask
-from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, do_task
 from agentflow.batch.results import RESULT, BatchResult, add_lost
+from agentflow.batch.run import LIMITS_FOLDER, BatchOptions, do_task
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record, encode
@@ -112,13 +112,16 @@ def _unpack(folder: TaskFolder, parcel: bytes, scratch: Path, trusted: dict[str,
 
 
 def accept_files(folder: TaskFolder, files: dict[str, bytes], options: BatchOptions) -> BatchResult:
-    """Keep what a task left on its machine, and return its result. Raises ConfigError for what does not fit.
-
-    What an earlier attempt left here goes.
-    """
+    """Keep what a task left on its machine, and return its result. Raises ConfigError for a misfit."""
     result = decode(BatchResult, files[RESULT], f"the result of {folder.task.id}")
     if BUNDLE in files or result.task_id is not None:
-        _require_record(result, files.get(BUNDLE, b""))
+        with make_scratch_folder() as scratch:
+            (scratch / "task").mkdir()
+            (scratch / BUNDLE).write_bytes(files.get(BUNDLE, b""))
+            task_id = unpack_task(scratch / BUNDLE, scratch / "task")
+            status = load_state(scratch / "task").status
+        if (task_id, status) != (result.task_id, result.status):
+            raise ConfigError("what came back from its machine is of another task, or of another result")
     for name in (PATCH, BUNDLE):
         (folder.place / name).unlink(missing_ok=True)
         if name in files:
@@ -133,13 +136,3 @@ def accept_files(folder: TaskFolder, files: dict[str, bytes], options: BatchOpti
         repository=folder.task.repository,
         folder=str(folder.place),
     )
-
-
-def _require_record(result: BatchResult, bundle: bytes) -> None:
-    with make_scratch_folder() as scratch:
-        (scratch / "task").mkdir()
-        (scratch / BUNDLE).write_bytes(bundle)
-        task_id = unpack_task(scratch / BUNDLE, scratch / "task")
-        state = load_state(scratch / "task")
-    if (task_id, state.status) != (result.task_id, result.status):
-        raise ConfigError("what came back from its machine is of another task, or of another result")

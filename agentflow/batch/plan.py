@@ -32,9 +32,7 @@ class HiddenCheck(Record):
     folder: str = ""
     """A folder beside the file of tasks, whose files are written over the final files."""
     files: dict[str, str] = {}
-    """Further such files, as texts by path."""
     patch: str = ""
-    """A diff that is applied to the final files."""
     tests: tuple[str, ...] = ()
     """The ids of the tests that have to pass; without any, exit code 0 decides."""
     timeout: _Seconds = 600
@@ -57,7 +55,6 @@ class BatchTask(Record):
     """A commit, branch or tag; empty: the newest commit."""
     edits: tuple[PlannedEdit, ...] = ()
     group: str = ""
-    """An evaluation has a score for each group."""
     model: str | None = None
     named_class: str = field(default="", name="class")
     max_iterations: _Number | None = None
@@ -146,7 +143,6 @@ def _require_places(path: Path, find: Callable[[], int], task: BatchTask) -> Non
 
 
 def locate_model(name: str | None, folder: Path) -> str | None:
-    """Return a model's name, the file of a script as an absolute path."""
     if name is None or not name.startswith(SCRIPT_PREFIX):
         return name
     return f"{SCRIPT_PREFIX}{folder.absolute() / name.removeprefix(SCRIPT_PREFIX)}"

@@ -19,8 +19,6 @@ _FINE = (Exit.VERIFIED, Exit.CAVEAT)
 
 
 class HiddenResult(Record):
-    """The result of the hidden check on the final files."""
-
     resolved: bool
     reason: str
 
@@ -83,10 +81,7 @@ def add_lost(folder: Path, used: Usage) -> None:
 
 
 def choose_batch_exit(results: Sequence[BatchResult], *, missing: bool, over: bool) -> Exit:
-    """Return the exit code of a batch: 0 only where every task is verified.
-
-    `missing` says that tasks were not run, `over` that the budget is the reason.
-    """
+    """Return 0 only where every task is verified; `over` says that the budget left some out."""
     if over:
         return Exit.LIMIT
     bad = {result.exit_code for result in results} - {*_FINE}
@@ -101,7 +96,6 @@ def count_statuses(results: Iterable[BatchResult]) -> dict[Status, int]:
 
 
 def to_junit(results: Iterable[BatchResult], missing: Iterable[str]) -> str:
-    """Return the results as JUnit XML: a test case for each task; those that were not run are skipped."""
     top = ET.Element("testsuites", {"name": "agentflow batch"})
     suite = ET.SubElement(top, "testsuite", {"name": "batch"})
     count = failed = skipped = 0

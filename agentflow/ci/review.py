@@ -1,7 +1,8 @@
-"""A pull request verified again: its records under refs, the exit code, and remarks for reviewers."""
+"""A pull request verified again: what its tasks account for, the exit code, and remarks for reviewers."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 from agentflow.api.mutation import DiffMutants
 from agentflow.api.verification import VerificationRow, choose_exit, reverify_records, summarize_records
 from agentflow.checks.interchange import SarifResult, make_sarif
-from agentflow.ci.coverage import Coverage, JudgedTask, find_coverage, find_start, lay_out_tree
 from agentflow.core.errors import ConfigError, Exit, StateError, UsageError
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
@@ -18,14 +18,124 @@ from agentflow.core.verdict import MutantResult, pick_survivors
 from agentflow.pages.diff import DiffBlock, FileView, JudgedAs
 from agentflow.pages.markdown import escape_markdown, format_comment, format_mutants, to_code
 from agentflow.pages.page import TaskPage, read_task_page
-from agentflow.redact import format_count, to_one_line
+from agentflow.redact import format_count, spell_bytes, to_one_line
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.bundle import BUNDLE_SUFFIX, export_task, open_task
 from agentflow.store.reading import is_task_id
+from agentflow.verdict.case import find_hook_files, is_written_by_hooks
+from agentflow.verdict.surface import is_document_path
 from agentflow.view.text import Line, Style, line, span
 from agentflow.view.verdict import describe_survivor
+from agentflow.workspace.changes import EntryChange
 from agentflow.workspace.git import Git
+from agentflow.workspace.mixed_tree import write_tree_with_entries
+
+_SUBMODULE = b"160000"
+_GONE = b"0"
+
+ModeAndId = tuple[bytes, bytes]
+"""Mode and id of a file, zeros where there is none."""
+Steps = Mapping[bytes, set[tuple[ModeAndId, ModeAndId]]]
+"""The changes of verified tasks to each file, as its entries before and after."""
+
+
+class JudgedTask(Record):
+    """A task whose record was confirmed here."""
+
+    state: TaskState
+    start: str
+    """The tree of the commit where the branch of the task's commit left the base."""
+
+    @property
+    def trees(self) -> tuple[str, str]:
+        """The trees from before the task and of its end."""
+        return self.state.base_tree or "", self.state.tree or ""
+
+
+class Coverage(Record):
+    uncovered: tuple[str, ...] = ()
+    """They differ from the base, and not by verified tasks alone."""
+    unjudged: tuple[str, ...] = ()
+    """They changed after the last time that all files were judged together."""
+    merged: tuple[str, ...] = ()
+    """They came from the base after that time, and no task changed them."""
+
+
+def find_start(git: Git, base: str, commit: str) -> str:
+    """Return the tree of the commit where the branch of a commit left the base. Raises UsageError."""
+    try:
+        found = git.call("merge-base", "--end-of-options", base, commit).decode().strip()
+        return git.call("rev-parse", f"{found}^{{tree}}").decode().strip()
+    except StateError:
+        hint = "fetch all of it: a checkout of a few commits does not have it (fetch-depth: 0)"
+        raise UsageError(f"this clone has no commit that {base} and {commit} share", hint=hint) from None
+
+
+def lay_out_tree(git: Git, tree: str) -> str:
+    """Return a commit's tree as its files lie on disk: attributes convert files, submodules are folders."""
+    if git.head is None:
+        return tree
+    others = {entry.path for entry in git.compare(tree, git.head)}
+    changed = git.compare(git.head, git.write_tree())
+    modules = tuple(each.path + b"/" for each in changed if each.modes[0] == _SUBMODULE)
+    lines = [
+        b"%s %s\t%s" % (each.modes[1] if each.modes[1].strip(b"0") else _GONE, each.blobs[1], each.path)
+        for each in changed
+        if (each.modes[0].strip(b"0") or each.path.startswith(modules))
+        and others.isdisjoint({each.path, *(one[:-1] for one in modules if each.path.startswith(one))})
+    ]
+    return write_tree_with_entries(git, tree, lines) if lines else tree
+
+
+def find_coverage(git: Git, start: str, head: str, tasks: Sequence[JudgedTask]) -> Coverage:
+    """Return the files whose change is not led by verified tasks that began with covered files alone."""
+    able = [task for task in tasks if all(map(git.has_tree, task.trees))]
+    steps = defaultdict[bytes, set[tuple[ModeAndId, ModeAndId]]](set)
+    for change in (change for task in able for change in git.compare(*task.trees)):
+        steps[change.path].add(_get_ends(change))
+    spans = ((start, head), *((task.start, task.trees[0]) for task in able))
+    uncovered = {each.path for span in spans for each in git.compare(*span) if not _is_led(each, steps)}
+    if not able:
+        return Coverage(uncovered=_to_names(uncovered))
+    own = {each.path for each in git.compare(start, head)}
+    later = min((tuple(_list_later(git, task, head)) for task in able), key=len)
+    merged = {path for path in later if path not in own and path not in steps}
+    documents = {path for path in later if path not in merged and is_document_path(spell_bytes(path))}
+    return Coverage(
+        uncovered=_to_names(uncovered | documents),
+        unjudged=_to_names({*later} - merged - documents),
+        merged=_to_names(merged),
+    )
+
+
+def _get_ends(change: EntryChange) -> tuple[ModeAndId, ModeAndId]:
+    before, after = zip(change.modes, change.blobs, strict=True)
+    return before, after
+
+
+def _is_led(change: EntryChange, steps: Steps) -> bool:
+    """Return whether steps lead from the entry before a change to the one after it."""
+    first, last = _get_ends(change)
+    known, found = set[ModeAndId](), {first}
+    while not found <= known:
+        known |= found
+        found = {after for before, after in steps.get(change.path, ()) if before in known}
+    return last in known
+
+
+def _list_later(git: Git, task: JudgedTask, head: str) -> Iterator[bytes]:
+    """Yield the files that changed after a task, except logs and caches that only its hooks wrote."""
+    apart = find_hook_files(task.state)
+    for each in git.compare(task.trees[1], head):
+        path = spell_bytes(each.path)
+        if path not in apart or not is_written_by_hooks(path):
+            yield each.path
+
+
+def _to_names(paths: set[bytes]) -> tuple[str, ...]:
+    return tuple(map(spell_bytes, sorted(paths)))
+
 
 _REFS = "refs/agentflow"
 _FILE = f"task{BUNDLE_SUFFIX}"
@@ -87,10 +197,7 @@ def keep_record(git: Git, task: Path) -> str:
 
 
 def find_named_tasks(git: Git, base: str, text: str) -> tuple[NamedTask, ...]:
-    """Return the tasks that the commits since `base` name, newest first, else the one that a text names.
-
-    Raises UsageError where the repository has no such base.
-    """
+    """Return the tasks that commits since `base` name, newest first, else the text. Raises UsageError."""
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
     try:
         since = f"{git.call(*words).decode().strip()}..HEAD"
@@ -144,7 +251,6 @@ class RemarkLevel(StrEnum):
 
 
 def list_remarks(files: Sequence[FileView], rows: Sequence[VerificationRow]) -> Iterator[SarifResult]:
-    """Yield remarks on what does not hold, and then on changed lines that nothing proves."""
     for row in rows:
         if not row.holds:
             what = to_one_line(f"{row.name}: {row.values.get('said', '')}", 500)
@@ -155,7 +261,6 @@ def list_remarks(files: Sequence[FileView], rows: Sequence[VerificationRow]) -> 
 
 
 def list_survivors(mutants: Iterable[MutantResult]) -> Iterator[SarifResult]:
-    """Yield the edits of the changed code that no test notices, the strong ones first."""
     for each in pick_survivors(mutants):
         said = to_one_line(describe_survivor(each), 500)
         level = RemarkLevel.WARNING if each.is_strong else RemarkLevel.NOTE
@@ -163,7 +268,6 @@ def list_survivors(mutants: Iterable[MutantResult]) -> Iterator[SarifResult]:
 
 
 def list_gaps(coverage: Coverage) -> Iterator[SarifResult]:
-    """Yield the files that verified tasks do not account for."""
     for path in coverage.unjudged:
         yield SarifResult(rule=_DIFFERS, message=_LATER, path=path, level=RemarkLevel.ERROR)
     for rule, paths in ((_UNCOVERED, coverage.uncovered), (_MERGED, coverage.merged)):

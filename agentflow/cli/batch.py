@@ -15,9 +15,18 @@ from agentflow.batch.evaluation import Comparison, Rate, Score, compare_runs, re
 from agentflow.batch.folder import TaskFolder
 from agentflow.batch.page import write_batch_page
 from agentflow.batch.plan import BatchTask, locate_model, read_plan
-from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, TaskBegun, TellProgress, do_task
 from agentflow.batch.results import BatchResult, count_statuses, read_result, to_junit
-from agentflow.batch.run import BatchOutcome, open_batch, run_batch
+from agentflow.batch.run import (
+    BatchOptions,
+    BatchOutcome,
+    DoTask,
+    RayCluster,
+    TaskBegun,
+    TellProgress,
+    do_task,
+    open_batch,
+    run_batch,
+)
 from agentflow.cli.arguments import (
     NETWORK,
     NO_INPUT,

@@ -24,8 +24,7 @@ from agentflow.core.pending import (
 from agentflow.core.record import encode
 from agentflow.redact import make_visible
 from agentflow.store.tasks import TaskStore
-from agentflow.view.call_diff import diff_call
-from agentflow.view.status import draw_changed_checks, draw_check_diff, style_diff_row
+from agentflow.view.status import diff_call, draw_changed_checks, draw_check_diff, style_diff_row
 from agentflow.view.text import Line, Style, line, send, span
 
 _LATER = "later"

@@ -312,8 +312,7 @@ def _verify_again(
         review = review_pull_request(sandbox, git, base, named, show)
     if demands.killed:
         from agentflow.api.mutation import MutationRequest, describe_mutation, find_mutation
-        from agentflow.ci.coverage import find_start
-        from agentflow.ci.review import require_killed
+        from agentflow.ci.review import find_start, require_killed
 
         request = MutationRequest(revisions=f"{find_start(git, base, 'HEAD')}..HEAD", tell=say)
         show(describe_mutation(found := find_mutation(sandbox, git, request)))

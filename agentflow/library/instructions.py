@@ -27,16 +27,13 @@ _IMPORT = regex(r"(?<![\w@`/.-])@([\w./-]*\w)")
 
 
 def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instruction, ...]:
-    """Return the instructions at the root, then those of folders, the nearest last.
-
-    `files` are the repository's; of those only the files named like instructions are read.
-    """
+    """Return the instructions at the root, then those of folders among `files`, the nearest last."""
     known: dict[str, Instruction] = {}
     for path in _ROOT:
         _take(workspace, path, "", _MAX_HOPS, known)
     rules = workspace.root / _RULES
-    for path in sorted(rules.rglob("*.md")) if rules.resolve() == rules else ():  # none behind a link
-        _take(workspace, path.relative_to(workspace.root).as_posix(), "", _MAX_HOPS, known)
+    for rule in sorted(rules.rglob("*.md")) if rules.resolve() == rules else ():  # none behind a link
+        _take(workspace, rule.relative_to(workspace.root).as_posix(), "", _MAX_HOPS, known)
     nested = (path for path in files if path.endswith(_NESTED) and not path.startswith(".claude/"))
     places = [(path.count("/"), *path.rpartition("/")[::2]) for path in nested]
     for _, folder, name in sorted(places, key=lambda place: (*place[:2], _NAMES.index(place[2]))):
@@ -45,25 +42,20 @@ def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instr
 
 
 def select_instructions(instructions: Iterable[Instruction], paths: Iterable[str]) -> tuple[Instruction, ...]:
-    """Return the instructions that are about these files."""
-    touched = tuple(paths)
-    return tuple(each for each in instructions if _is_relevant(each, touched))
+    touched, found = tuple(paths), list[Instruction]()
+    for each in instructions:
+        below = [path for path in touched if not each.folder or path.startswith(f"{each.folder}/")]
+        globs = [compile_glob(glob) for glob in each.globs]
+        is_matched = any(not globs or any(glob.fullmatch(path) for glob in globs) for path in below)
+        if is_matched or not (each.folder or globs):
+            found.append(each)
+    return tuple(found)
 
 
 def describe_reach(one: Instruction) -> str:
-    """Return in words which files instructions are about; empty for all."""
     parts = (f"in {one.folder}/" if one.folder else "", f"named {', '.join(one.globs)}" if one.globs else "")
     said = " ".join(part for part in parts if part)
     return f"for files {said}" if said else ""
-
-
-def _is_relevant(one: Instruction, paths: tuple[str, ...]) -> bool:
-    if not one.folder and not one.globs:
-        return True
-    below = [path for path in paths if not one.folder or path.startswith(f"{one.folder}/")]
-    return any(
-        not one.globs or any(compile_glob(glob).fullmatch(path) for glob in one.globs) for path in below
-    )
 
 
 def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[str, Instruction]) -> None:

@@ -55,12 +55,9 @@ class PluginServers(Record):
 
 
 class Plugin(Record):
-    """A plugin's manifest, and the files that it brings."""
-
     name: str
     root: Path
     origin: str
-    """`plugin` for an installed one, `project` for the repository itself."""
     version: str = ""
     description: str = ""
     agents: tuple[Path, ...] = ()
@@ -176,10 +173,7 @@ def count_parts(plugin: Plugin) -> dict[str, int]:
 
 
 def hash_files(root: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file of a plugin, by path.
-
-    Raises InvalidFile for a link out of it, for what is no plain file, and for too much of it.
-    """
+    """Return the SHA-256 of every file by path. Raises InvalidFile for links out of it and for too much."""
     found: dict[str, str] = {}
     size = 0
     for path in _walk(root):
@@ -204,10 +198,7 @@ def _walk(root: Path) -> Iterator[Path]:
 
 
 def describe_plugin_servers(path: Path) -> dict[str, str]:
-    """Return the MCP servers that a file of a plugin configures, each with what would be started or asked.
-
-    Raises InvalidFile.
-    """
+    """Return the MCP servers of a plugin's file with what each starts or asks. Raises InvalidFile."""
     top = decode(dict[str, Any], require_content(path), str(path))
     named = top.get("mcpServers", {} if path.name == PurePosixPath(PLUGIN_MANIFEST).name else top)
     if not isinstance(named, dict):
@@ -224,9 +215,7 @@ def describe_plugin_servers(path: Path) -> dict[str, str]:
 class InstalledPlugin(Record):
     name: str
     source: str
-    """The folder or address that it came from, as the person named it."""
     entry: str = ""
-    """Its name in the marketplace that was named."""
     version: str = ""
     commit: str = ""
     """The commit of its repository; empty for a folder."""
@@ -257,10 +246,7 @@ class PluginStore(Record):
         return self.place / name
 
     def read(self, installed: InstalledPlugin) -> Plugin:
-        """Return an unchanged plugin. Raises ConfigError naming what changed since it was added.
-
-        A plugin may guard something by a hook, so that nothing runs without it.
-        """
+        """Return an unchanged plugin; nothing runs without one that may guard it. Raises ConfigError."""
         changed = self.find_changed(installed)
         if changed:
             raise ConfigError(
@@ -304,7 +290,6 @@ class PluginStore(Record):
 
 
 def copy_plugin_files(source: Path, to: Path, names: Iterable[str]) -> None:
-    """Copy a folder's files, read-only, each link as the file that it leads to."""
     for name in names:
         place = to / name
         place.parent.mkdir(parents=True, exist_ok=True)

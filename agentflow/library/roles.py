@@ -1,7 +1,7 @@
 """Role files, those of sub-agents among them: Markdown with a head that says what a role may do."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -121,7 +121,12 @@ def read_role(path: Path, origin: str, calls: int = Limits().tool_calls) -> tupl
     # what plays a part decides what a task may do, so nothing in its head is guessed
     parsed = PublicText(*split(text, source)) if PART_KEY in text else read_public(text, source)
     file = _File(source=source, origin=origin, text=text)
-    warnings = (*_check_keys(parsed.head, file), *(f"{source}:{line}: {COLON}" for line in parsed.quoted))
+    unknown = [key for key in parsed.head if key not in _KNOWN | _ELSEWHERE]
+    for key in unknown:
+        if near := difflib.get_close_matches(key, _KNOWN, n=1, cutoff=0.8):
+            raise file.wrong(key, f"unknown key {key!r}; did you mean {near[0]!r}?")
+    warnings = [f"{source}: key {key!r} has no meaning here" for key in unknown]
+    warnings += [f"{source}:{line}: {COLON}" for line in parsed.quoted]
     known = {name: value for name, value in parsed.head.items() if name in _KNOWN}
     if isinstance(given := known.get("metadata"), dict):
         known["metadata"] = {key: str(value) for key, value in given.items()}
@@ -129,18 +134,10 @@ def read_role(path: Path, origin: str, calls: int = Limits().tool_calls) -> tupl
     role = _to_role(head, parsed.body, file, calls)
     if parsed.head.get(HOOKS_KEY):
         role = role.replace(lines={**role.lines, HOOKS_KEY: find_key_line(text, HOOKS_KEY) or 1})
-    return role, warnings
+    return role, tuple(warnings)
 
 
 _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(RoleHead))
-
-
-def _check_keys(keys: Mapping[str, Any], file: _File) -> tuple[str, ...]:
-    unknown = [key for key in keys if key not in _KNOWN | _ELSEWHERE]
-    for key in unknown:
-        if near := difflib.get_close_matches(key, _KNOWN, n=1, cutoff=0.8):
-            raise file.wrong(key, f"unknown key {key!r}; did you mean {near[0]!r}?")
-    return tuple(f"{file.source}: key {key!r} has no meaning here" for key in unknown)
 
 
 def _read_head(known: dict[str, Any], file: _File) -> RoleHead:
@@ -214,7 +211,6 @@ def require_known(role: Role, known: tuple[Role, ...]) -> None:
 
 
 def find_direct_problems(role: Role, tools: tuple[Tool, ...]) -> Iterator[str]:
-    """Yield what is wrong with the sub-agents that answer in a role's place."""
     if not role.direct:
         return
     if len(role.direct) > 1 and not role.concatenates:

@@ -52,14 +52,12 @@ class Skill(Record):
     root: Path
     """All its files lie below: the repository, or the folder itself."""
     origin: str
-    """`bundled`, `user` or `project`."""
     owners: tuple[str, ...] = ()
     """The one role that is responsible for it; more than one is a mistake."""
     consumers: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     """Roles for which it is open from the beginning."""
     phases: tuple[str, ...] = ()
-    """Phases in which it is open from the beginning."""
     paths: tuple[str, ...] = ()
     """Globs of files; a task about one of them has it open from the beginning."""
     about: tuple[str, ...] = ()
@@ -190,7 +188,6 @@ def _parse(text: str, source: str, origin: str) -> PublicText:
 
 
 def split_words(value: object) -> tuple[str, ...]:
-    """Return the words of a text, between spaces or commas, or of a list."""
     if isinstance(value, list):
         return tuple(str(word) for word in value)
     return tuple(value.replace(",", " ").split()) if isinstance(value, str) else ()

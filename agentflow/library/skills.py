@@ -36,17 +36,20 @@ class SkillFolder(Record):
     """The repository it belongs to; its skills may not lie elsewhere."""
 
 
-class Named(Protocol):
-    """Something with a name, which may begin with that of a plugin."""
+class HasDescription(Protocol):
+    """Something with a name, which may begin with that of a plugin, and with a description."""
 
     @property
     def name(self) -> str: ...
 
+    @property
+    def description(self) -> str: ...
 
-N = TypeVar("N", bound=Named)
+
+T = TypeVar("T", bound=HasDescription)
 
 
-def find_named(found: Iterable[N], name: str) -> N | None:
+def find_named(found: Iterable[T], name: str) -> T | None:
     """Return what has a name, or is the only one that has it within a plugin, as in `plugin:name`."""
     found = tuple(found)
     exact = next((each for each in found if each.name == name), None)
@@ -69,7 +72,6 @@ class Offer(Record):
     listed: tuple[Skill, ...] = ()
     """Named and described in the prompt; the model can open them."""
     opened: tuple[Skill, ...] = ()
-    """In the prompt from the beginning."""
     hidden: tuple[Skill, ...] = ()
     """Found by words and then opened; there is no room for their lines."""
 
@@ -92,10 +94,7 @@ def list_project_skill_folders(repository: Path) -> tuple[SkillFolder, ...]:
 
 
 def load_skills(places: Iterable[SkillFolder]) -> Skills:
-    """Return the skills of all places; one that cannot be read is left out with a warning.
-
-    A shipped one must be right (InvalidFile).
-    """
+    """Return the skills of all places; a wrong one is left out, unless it is shipped (InvalidFile)."""
     found: dict[str, Skill] = {}
     warnings: list[str] = []
     for place in places:
@@ -107,11 +106,18 @@ def load_skills(places: Iterable[SkillFolder]) -> Skills:
                     raise
                 warnings.append(f"skill left out: {error}")
                 continue
-            warnings.extend(_add(found, skill))
+            before = found.get(skill.name)
+            if before is not None and skill.origin == "project" and before.opens_itself:
+                where = f"{skill.name} is open by itself in {before.source}"
+                warnings.append(f"skill left out: {skill.source}: {where}")
+                continue
+            if before is not None and before.origin != "bundled":
+                new, old = (to_one_line(str(each.folder)) for each in (skill, before))
+                warnings.append(f"skill {skill.name}: {new} replaces {old}")
+            found[skill.name] = skill
     if sum(len(format_skill_line(skill)) for skill in found.values()) > MAX_LISTING:
-        warnings.append(
-            f"{len(found)} skills: each role is shown the nearest to the task, Skill finds the rest"
-        )
+        shown = "each role is shown the nearest to the task, Skill finds the rest"
+        warnings.append(f"{len(found)} skills: {shown}")
     return Skills(all=tuple(found[name] for name in sorted(found)), warnings=tuple(warnings))
 
 
@@ -126,10 +132,7 @@ def find_skill_folders(place: SkillFolder) -> tuple[Path, ...]:
 def offer_skills(
     skills: Skills, role: Role, phase: Phase | None, paths: Iterable[str], text: str = ""
 ) -> Offer:
-    """Return the skills of a role in a phase of a task of this text about these files.
-
-    Those that name the role or are named by it come first, then the nearest to the text.
-    """
+    """Return the skills of a role: those that name it or that it names, then the nearest to the text."""
     if "Skill" in role.denied:
         return Offer()
     touched = tuple(paths)
@@ -144,7 +147,6 @@ def offer_skills(
 
 
 def is_for_role(skill: Skill, role: Role) -> bool:
-    """Return whether a skill is for this role by name, which owns, consumes or lists it."""
     return skill.name in role.skills or not _names(role).isdisjoint((*skill.owners, *skill.consumers))
 
 
@@ -164,7 +166,6 @@ def format_skill_line(skill: Skill) -> str:
 
 
 def describe_unknown_skill(role: Role, skills: Skills) -> str | None:
-    """Return the warning about a skill that a role lists and no folder holds, or None."""
     names = [skill.name for skill in skills.all]
     missing = next((name for name in role.skills if name not in names), None)
     if missing is None:
@@ -192,17 +193,6 @@ def _names(role: Role) -> set[str]:
     return {role.name, role.part or role.name}
 
 
-def _add(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
-    before = found.get(skill.name)
-    if before is not None and skill.origin == "project" and before.opens_itself:
-        yield f"skill left out: {skill.source}: {skill.name} is open by itself in {before.source}"
-        return
-    if before is not None and before.origin != "bundled":
-        new, old = (to_one_line(str(each.folder)) for each in (skill, before))
-        yield f"skill {skill.name}: {new} replaces {old}"
-    found[skill.name] = skill
-
-
 def _walk(place: SkillFolder) -> Iterator[Path]:
     """Yield folders with a SKILL.md, within bounds of depth and number, none inside another."""
     ahead, seen = [(place.folder, 0)], 0
@@ -228,24 +218,8 @@ _LEAST = 3
 _IN_NAME = 2
 
 
-class HasDescription(Protocol):
-    """Something that is chosen by its name and description."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def description(self) -> str: ...
-
-
-T = TypeVar("T", bound=HasDescription)
-
-
 def rank_by_words(text: str, items: Iterable[T]) -> tuple[tuple[T, float], ...]:
-    """Return the items with their scores, the best first; equal ones stand by name.
-
-    A word counts more the fewer items have it, and twice in a name.
-    """
+    """Return the items by score: a word counts more the fewer items have it, and twice in a name."""
     wanted = _stems(text)
     known = [(item, _stems(item.name), _stems(item.description)) for item in items]
     having = Counter(word for _, name, told in known for word in wanted & (name | told))
@@ -259,7 +233,6 @@ def rank_by_words(text: str, items: Iterable[T]) -> tuple[tuple[T, float], ...]:
 
 
 def list_shared_words(text: str, item: HasDescription) -> tuple[str, ...]:
-    """Return the words of a text that a name or a description has too, in their order."""
     have = _stems(f"{item.name} {item.description}")
     words = dict.fromkeys(_WORD.findall(text.casefold()))
     return tuple(word for word in words if len(word) >= _LEAST and _stem(word) in have)
@@ -278,8 +251,6 @@ def _stem(word: str) -> str:
 
 
 class Situation(Record):
-    """A task, and what becomes of the skill in it."""
-
     task: Annotated[str, Meta(min_length=1)]
     role: str = "implementer"
     files: tuple[str, ...] = ()

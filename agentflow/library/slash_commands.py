@@ -22,7 +22,6 @@ class CommandFolder(Record):
     root: Path
     """Nothing of it may lie elsewhere."""
     origin: str
-    """`user`, `project` or `plugin`."""
     plugin: str = ""
 
 
@@ -53,8 +52,6 @@ class PromptCommand(Record):
 
 
 class PromptCommands(Record):
-    """The commands that were found, and warnings about those left out."""
-
     all: tuple[PromptCommand, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -68,7 +65,6 @@ class PromptCommands(Record):
 
 
 def list_command_places(claude: Path, root: Path) -> tuple[CommandFolder, ...]:
-    """Return the user's folder of commands and the repository's; the later one counts."""
     theirs = root / ".claude/commands"
     user = CommandFolder(path=claude / "commands", root=claude / "commands", origin="user")
     return user, CommandFolder(path=theirs, root=root, origin="project")

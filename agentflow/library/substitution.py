@@ -25,7 +25,6 @@ class PartKind(StrEnum):
     COMMAND = "command"
     """A shell line whose output takes its place."""
     FILE = "file"
-    """A file that is read along with the text."""
 
 
 class BodyPart(Record):
@@ -45,7 +44,6 @@ class Arguments(Record):
     """What `${NAME}` stands for, such as CLAUDE_SKILL_DIR."""
 
     def find(self, found: re.Match[str]) -> str | None:
-        """Return what a placeholder stands for, or None for other text."""
         if found["place"]:
             return self.places.get(found["place"])
         if found["all"]:
@@ -68,15 +66,11 @@ def split_arguments(text: str) -> tuple[str, ...]:
 
 
 def substitute(body: str, given: Arguments) -> str:
-    """Return a body with its placeholders replaced; text that is none stays as it is.
-
-    A backslash before a placeholder keeps it. What is put in is not looked at again.
-    """
+    """Return a body with its placeholders replaced, once; a backslash before one keeps it."""
     return _replace(body, given, lambda _, value: value)
 
 
 def is_using(body: str, given: Arguments) -> bool:
-    """Return whether a body says where its arguments stand."""
     found = _PLACEHOLDER.finditer(body)
     return any(not each["place"] and not each["escape"] and given.find(each) is not None for each in found)
 
@@ -97,28 +91,19 @@ def _replace(text: str, given: Arguments, write: Callable[[re.Match[str], str], 
 
 
 def _quote(before: str, value: str, found: re.Match[str]) -> str:
-    match _find_open_quote(before):
-        case "'":
-            return value.replace("'", "'\\''")
-        case '"':
-            return re.sub(r'([\\$`"])', r"\\\1", value)
-        case _:
-            pass
-    if found["all"]:
-        return shlex.join(split_arguments(value))
-    return shlex.quote(value)
-
-
-def _find_open_quote(text: str) -> str:
-    opened, is_escaped = "", False
-    for letter in text:
+    opened, is_escaped = "", False  # the quote that is still open at the end of the text before
+    for letter in before:
         if is_escaped:
             is_escaped = False
         elif letter == "\\" and opened != "'":
             is_escaped = True
         elif letter in "'\"" and opened in ("", letter):
             opened = "" if opened else letter
-    return opened
+    if opened == "'":
+        return value.replace("'", "'\\''")
+    if opened:
+        return re.sub(r'([\\$`"])', r"\\\1", value)
+    return shlex.join(split_arguments(value)) if found["all"] else shlex.quote(value)
 
 
 def split_body(body: str) -> tuple[BodyPart, ...]:

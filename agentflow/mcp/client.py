@@ -2,12 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-)
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,9 +32,8 @@ from agentflow import __version__
 from agentflow.core.errors import ToolError
 from agentflow.core.record import encode
 from agentflow.mcp.tools import CallResult, ServerListing, ServerPrompt, ServerResource, ServerTool
-from agentflow.process import Program
+from agentflow.process import Program, read_pipe, write_pipe
 from agentflow.redact import MARK, Redactor
-from agentflow.streams import read_pipe, write_pipe
 
 MESSAGE_BYTES = 16 * 1024 * 1024
 """Of one message of a server; a longer one ends the connection."""
@@ -151,7 +145,6 @@ class Connection:
 async def connect_command(
     name: str, start: Start, log: Path, secrets: tuple[str, ...]
 ) -> AsyncIterator[Connection]:
-    """Yield a connection to a server that is started for it, and ended with it."""
     async with _connect(name, _talk(start, log, secrets), secrets) as connection:
         yield connection
 
@@ -160,11 +153,10 @@ async def connect_command(
 async def connect_address(
     name: str, url: str, headers: Mapping[str, str], secrets: tuple[str, ...]
 ) -> AsyncIterator[Connection]:
-    """Yield a connection to a server that is asked over HTTP."""
-    async with AsyncExitStack() as stack:
-        http = await stack.enter_async_context(httpx2.AsyncClient(headers=dict(headers), timeout=_TIMEOUT))
+    async with httpx2.AsyncClient(headers=dict(headers), timeout=_TIMEOUT) as http:
         transport = streamable_http_client(url, http_client=http)
-        yield await stack.enter_async_context(_connect(name, transport, secrets))
+        async with _connect(name, transport, secrets) as connection:
+            yield connection
 
 
 @asynccontextmanager
@@ -307,7 +299,6 @@ def _size(coded: str) -> str:
 
 
 def describe_failure(error: BaseException) -> str:
-    """Return the first cause of a failed connection in words."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     said = str(error).strip() or type(error).__name__

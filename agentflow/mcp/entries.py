@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import InvalidFile
-from agentflow.core.record import Record
+from agentflow.core.record import Record, map_texts, to_builtins
 from agentflow.core.regex import regex
 from agentflow.parse import Mismatch, decode, fit
 from agentflow.redact import KEY_VARIABLES
@@ -43,8 +43,6 @@ class ServerSource(StrEnum):
 
 
 class ServerFile(Record):
-    """A file that may configure servers."""
-
     path: Path
     source: ServerSource
     prefix: str = ""
@@ -71,7 +69,6 @@ class ServerEntry(Record):
     """Hidden places that it may read."""
     timeout: float = DEFAULT_CALL_SECONDS
     problem: str = ""
-    """Why it is not started."""
     raw: str = ""
     does: str = ""
     """What happens when it is used, for the person who trusts it."""
@@ -101,8 +98,6 @@ class _RawEntry(Record):
 
 
 class ServerEntries(Record):
-    """The servers that are configured, those that cannot be started among them, and warnings."""
-
     all: tuple[ServerEntry, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -123,7 +118,7 @@ def read_entries(places: Iterable[ServerFile], root: Path) -> ServerEntries:
             warnings.append(f"MCP servers left out: {error}")
             continue
         for name, value in table.items():
-            entry = _Reading(place, root, warnings).read(f"{place.prefix}{name}", value)
+            entry = _read_entry(place, root, f"{place.prefix}{name}", value, warnings)
             found.setdefault(entry.name, entry)
     wrong = (each for each in found.values() if each.problem and each.problem != DISABLED)
     warnings += [f"{each.file}: MCP server {json.dumps(each.name)}: {each.problem}" for each in wrong]
@@ -144,59 +139,44 @@ def _read_table(place: ServerFile, root: Path) -> dict[str, Any]:
     return table
 
 
-class _Reading:
-    def __init__(self, place: ServerFile, root: Path, warnings: list[str]) -> None:
-        self._place = place
-        self._warnings = warnings
-        self._known = {**os.environ, "CLAUDE_PROJECT_DIR": str(root), **place.variables}
-        if place.source is ServerSource.PROJECT:  # a repository names no key of the model
-            self._known = {key: value for key, value in self._known.items() if not _is_model_key(key)}
+def _read_entry(place: ServerFile, root: Path, name: str, value: object, warnings: list[str]) -> ServerEntry:
+    bare = ServerEntry(name=name, source=place.source, file=str(place.path), raw=json.dumps(value))
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+        problem = "its name may hold letters, digits, hyphens and single underscores between them"
+        return bare.replace(problem=problem)
+    if isinstance(value, dict):  # without the keys that only other programs know
+        value = {key: item for key, item in value.items() if key in _RawEntry.__struct_fields__}
+    try:
+        written = fit(_RawEntry, value)
+    except Mismatch as error:
+        return bare.replace(problem=f"{error}; it is left out")
+    known = {**os.environ, "CLAUDE_PROJECT_DIR": str(root), **place.variables}
+    if place.source is ServerSource.PROJECT:  # a repository names no key of the model
+        known = {key: text for key, text in known.items() if not _is_model_key(key)}
 
-    def read(self, name: str, value: object) -> ServerEntry:
-        place = self._place
-        bare = ServerEntry(name=name, source=place.source, file=str(place.path), raw=json.dumps(value))
-        if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
-            return bare.replace(
-                problem="its name may hold letters, digits, hyphens and single underscores between them"
-            )
-        try:
-            written = fit(_RawEntry, _drop_unknown(value))
-        except Mismatch as error:
-            return bare.replace(problem=f"{error}; it is left out")
-        words = (written.command, *written.args) if written.command else ()
-        entry = bare.replace(
-            command=tuple(self._expand(name, word) for word in words),
-            env={**place.variables, **{key: self._expand(name, item) for key, item in written.env.items()}},
-            cwd=self._expand(name, written.cwd),
-            url=self._expand(name, written.url),
-            headers={key: self._expand(name, item) for key, item in written.headers.items()},
-            network=written.network,
-            writable=tuple(self._expand(name, item) for item in written.writable),
-            readable=(
-                *(self._expand(name, item) for item in written.readable),
-                *(place.variables.values() if place.source is ServerSource.PLUGIN else ()),
-            ),
-            timeout=written.timeout / 1000,
-        )
-        return entry.replace(problem=_find_problem(written), does=_describe(name, written))
+    def put(found: re.Match[str]) -> str:
+        text = known.get(found[1]) or found[2]
+        if text is None:
+            is_key = _is_model_key(found[1])
+            why = "is a key of the model, which no repository gets" if is_key else "is not set"
+            warnings.append(f"{place.path}: MCP server {name}: {found[1]} {why}")
+        return found[0] if text is None else text
 
-    def _expand(self, name: str, text: str) -> str:
-        def put(found: re.Match[str]) -> str:
-            value = self._known.get(found[1]) or found[2]
-            if value is None:
-                is_key = _is_model_key(found[1])
-                why = "is a key of the model, which no repository gets" if is_key else "is not set"
-                self._warnings.append(f"{self._place.path}: MCP server {name}: {found[1]} {why}")
-                return found[0]
-            return value
-
-        return _VARIABLE.sub(put, text)
-
-
-def _drop_unknown(value: object) -> object:
-    """Return an entry without the keys that only other programs know."""
-    known = _RawEntry.__struct_fields__
-    return {key: item for key, item in value.items() if key in known} if isinstance(value, dict) else value
+    filled = fit(_RawEntry, map_texts(to_builtins(written), lambda text: _VARIABLE.sub(put, text)))
+    folders = place.variables.values() if place.source is ServerSource.PLUGIN else ()
+    return bare.replace(
+        command=(filled.command, *filled.args) if filled.command else (),
+        env={**place.variables, **filled.env},
+        cwd=filled.cwd,
+        url=filled.url,
+        headers=filled.headers,
+        network=filled.network,
+        writable=filled.writable,
+        readable=(*filled.readable, *folders),
+        timeout=filled.timeout / 1000,
+        problem=_find_problem(written),
+        does=_describe(name, written),
+    )
 
 
 def _describe(name: str, written: _RawEntry) -> str:
@@ -236,7 +216,6 @@ def find_project_file(root: Path) -> ServerFile:
 
 
 def list_server_scripts(entry: ServerEntry, root: Path) -> tuple[str, ...]:
-    """Return the files of a repository that the command of a server names, relative to it."""
     places = ((root / word).resolve() for word in entry.command if word and "\0" not in word)
     inside = (place for place in places if place.is_relative_to(root.resolve()) and place.is_file())
     return tuple(dict.fromkeys(place.relative_to(root.resolve()).as_posix() for place in inside))

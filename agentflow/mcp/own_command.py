@@ -11,8 +11,7 @@ import anyio.to_thread
 
 from agentflow.core.evidence import Command
 from agentflow.core.record import Record
-from agentflow.process import start
-from agentflow.streams import feed_pipe, read_pipe
+from agentflow.process import read_pipe, start, write_pipe
 
 TellLine = Callable[[str], Awaitable[None]]
 _STOP_SECONDS = 10.0
@@ -22,9 +21,7 @@ _STOP_SECONDS = 10.0
 class EndedCommand(Record):
     code: int | None
     said: str
-    """Its lines on stdout, unless they were told as they came."""
     told: tuple[str, ...]
-    """Its lines on stderr."""
 
 
 async def run_own_command(
@@ -35,10 +32,7 @@ async def run_own_command(
     on_output: TellLine | None = None,
     on_progress: TellLine | None = None,
 ) -> EndedCommand:
-    """Run a command in a repository to its end; cancelling the call cancels the command.
-
-    `on_output` gets each line of stdout as it comes, `on_progress` each of stderr.
-    """
+    """Run a command in a repository to its end, and tell its lines; cancelling the call cancels it."""
     argv = (sys.executable, "-P", "-m", "agentflow", words[0], "-C", str(root), *words[1:])
     said, told = list[str](), list[str]()
 
@@ -68,7 +62,7 @@ async def follow_command(
         async with anyio.create_task_group() as group:
             group.start_soon(_take_lines, program.process.stdout, take_output)
             group.start_soon(_take_lines, program.process.stderr, take_error)
-            await feed_pipe(program.process.stdin, text.encode())
+            await write_pipe(program.process.stdin, text.encode(), is_last=True)
     finally:
         with anyio.CancelScope(shield=True):
             code = await anyio.to_thread.run_sync(program.end, _STOP_SECONDS)

@@ -41,9 +41,7 @@ _WHO = "mcp"
 class ServerPlace(Record):
     sandbox: Sandbox
     logs: Path
-    """A folder for what they say of themselves."""
     accepted: Path
-    """The file of the tools that were accepted."""
     may_start: Callable[[ServerEntry], bool]
     """True if the files of a server are as they were trusted."""
 
@@ -54,9 +52,7 @@ class _Server:
     connection: "Connection | None" = None
     listing: ServerListing = field(default_factory=ServerListing)
     over: anyio.Event = field(default_factory=anyio.Event)
-    """Set when its connection is to be closed."""
     problem: str = ""
-    """Why it is not used any more."""
     was_started: bool = False
     has_restarted: bool = False
     lock: anyio.Lock = field(default_factory=anyio.Lock)

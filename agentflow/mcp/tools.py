@@ -71,12 +71,9 @@ class ServerListing(Record):
     prompts: tuple[ServerPrompt, ...] = ()
     server: str = ""
     unreadable: tuple[str, ...] = ()
-    """The tools that are not described as the protocol asks."""
 
 
 class CallResult(Record):
-    """A server's answer to a call, as text."""
-
     text: str
     is_error: bool = False
 
@@ -104,7 +101,7 @@ def make_tools(
             warn(f"MCP server {server}: tool {make_visible(each.name)[:80]!r} {problem}; it is left out")
             continue
         taken.add(name)
-        run = _Call(server=server, tool=each.name, make=call)
+        run = partial(_call_tool, server, each.name, call)
         yield each, _make_tool(name, each.description, each.schema, run)
 
 
@@ -119,13 +116,8 @@ def _find_problem(tool: ServerTool, name: str, taken: set[str]) -> str:
     return "takes inputs that it does not name" if is_open and not tool.schema.get("properties") else ""
 
 
-class _Call(Record):
-    server: str
-    tool: str
-    make: CallTool
-
-    def __call__(self, given: Record, _context: ToolContext) -> Output:
-        return _to_output(self.server, self.make(self.server, self.tool, to_builtins(given)))
+def _call_tool(server: str, tool: str, make: CallTool, given: Record, _context: ToolContext) -> Output:
+    return _to_output(server, make(server, tool, to_builtins(given)))
 
 
 def _to_output(server: str, found: CallResult) -> Output:
@@ -206,8 +198,6 @@ class PromptChoice(Record):
 def make_resource_tools(
     known: Mapping[str, ServerListing], read: ReadUri, fill: FillPrompt
 ) -> tuple[Tool, ...]:
-    """Return the tools over resources and prompts of servers, where there are any."""
-
     def list_resources(wanted: ResourceList, _context: ToolContext) -> Output:
         """List what MCP servers offer for reading: resources by server and address, and prompts."""
         rows = list[str]()
@@ -245,8 +235,6 @@ def make_resource_tools(
 
 
 def make_recorded_tools(specs: Iterable[ToolSpec], answer: Callable[[str], Output]) -> tuple[Tool, ...]:
-    """Return tools as an earlier run had them, which give the results that are recorded by call."""
-
     def repeat(_given: Record, context: ToolContext) -> Output:
         return answer(context.call_id)
 
@@ -268,7 +256,6 @@ def load_accepted(file: Path) -> AcceptedTools:
 
 
 def record_accepted(file: Path, server: str, tools: Iterable[ServerTool]) -> None:
-    """Write down that the tools of a server are accepted as they are."""
     try:
         known = load_accepted(file).servers
     except InvalidFile:
@@ -279,10 +266,7 @@ def record_accepted(file: Path, server: str, tools: Iterable[ServerTool]) -> Non
 
 
 def find_changed(file: Path, server: str, tools: Iterable[ServerTool]) -> frozenset[str]:
-    """Return the tools that are not as they were accepted; all are where the server is seen first.
-
-    A server that is new here was configured or trusted as it is, so its tools are accepted as they are now.
-    """
+    """Return the tools that are not as accepted; those of a server that is new here are accepted now."""
     tools = tuple(tools)
     known = load_accepted(file).servers.get(server)
     if known is None:

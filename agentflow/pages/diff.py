@@ -51,14 +51,12 @@ class DiffBlock(Record):
 
     rows: tuple[SideRow, ...]
     mark: JudgedAs | None = None
-    """None for unchanged lines."""
     note: str = ""
     """Why it is marked so, or what would prove it."""
 
 
 class HunkView(Record):
     title: str
-    """The function or heading it lies in, as git tells it."""
     blocks: tuple[DiffBlock, ...]
 
 
@@ -88,7 +86,6 @@ def arrange_diff(
     verdict: Verdict | None,
     mutants: tuple[MutantResult, ...] = (),
 ) -> tuple[FileView, ...]:
-    """Return the files of a diff side by side, with the marks of a verdict and what no test notices."""
     survived = pick_survivors(mutants)
     return tuple(_arrange_file(each, surface, verdict, survived) for each in files)
 
@@ -134,10 +131,7 @@ class _Marks(Record):
     """All of them in words; they are shown at their lines."""
 
     def judge_lines(self, numbers: Sequence[int]) -> list[tuple[JudgedAs, str]]:
-        """Return mark and note of each of some neighbouring changed lines, by their numbers in the new file.
-
-        A line that was not tried itself, such as a blank one, belongs to what comes after it.
-        """
+        """Return mark and note of some lines; one that was not tried belongs to what comes after it."""
         verdict = self.verdict
         if self.kind is not PathKind.PRODUCT:
             kind = JudgedAs.CHECK if self.kind is PathKind.CHECK else JudgedAs.DOCUMENT
@@ -155,7 +149,6 @@ class _Marks(Record):
         return [(mark, "") for mark in reversed(filled)]
 
     def list_wanted(self, first: int, last: int) -> str:
-        """Return the tests that would prove lines of the new file."""
         near = (hunk for hunk in self.hunks if hunk.line <= last and first <= hunk.end and not hunk.proved)
         others = (each.wanted for each in near if not any(edit in each.wanted for edit in self.edits))
         return list_some(dict.fromkeys(others), 3, "; ")

@@ -33,10 +33,7 @@ _LIMIT = 60_000
 
 
 def escape_markdown(text: str, width: int = _LINE) -> str:
-    """Return one line of foreign text that is nothing but text on GitHub.
-
-    No HTML, no link or picture, nobody mentioned and no issue referred to.
-    """
+    """Return foreign text as nothing but text on GitHub: no HTML, link, picture, mention or reference."""
 
     def break_up(found: re.Match[str]) -> str:
         sign = found[0]  # one that GitHub would take up
@@ -146,7 +143,6 @@ def _explain_verdict(summary: Summary, verdict: Verdict) -> Iterator[str]:
 
 
 def format_mutants(mutants: tuple[MutantResult, ...]) -> tuple[str, str]:
-    """Return how many small edits of the changed code the tests notice, and a list of those they do not."""
     told, survived = count_mutants(mutants), pick_survivors(mutants)
     late = f", {told['not_tried']} not tried" if told["not_tried"] else ""
     rows = [

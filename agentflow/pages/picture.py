@@ -1,14 +1,14 @@
 """The geometry of the pictures: a task's route with where it stands, and plots of numbers over time."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from itertools import chain, pairwise, product
+from itertools import accumulate, chain, pairwise, product
 
 from agentflow.core.record import Record
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
+from agentflow.pages.page import Course
 from agentflow.pages.stats import Numbers, ResultKind, Stats
-from agentflow.pages.turns import Course
 from agentflow.routing.route import JUDGING
 
 _BOX = 138
@@ -35,7 +35,6 @@ class PhaseBox(Record):
     x: int
     y: int
     seconds: float | None
-    """Of all its iterations; None where it did not begin."""
     width: int = _BOX
     height: int = _HEIGHT
 
@@ -49,8 +48,6 @@ class RoutePicture(Record):
     again: str
     """The path from the judges back to the implementation; empty where there is none."""
     again_x: int
-    iterations: int
-    most: int
 
 
 def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePicture:
@@ -58,21 +55,16 @@ def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePictu
     rows = max(map(len, columns))
     above = _TOP if state.iteration > 1 else 6
     height = above + rows * _HEIGHT + (rows - 1) * 14 + 6
-    spent: dict[str, float] = {}
-    for one in course.phases:
-        spent[one.phase] = spent.get(one.phase, 0) + one.end - one.start
     placed: list[list[PhaseBox]] = []
     for number, column in enumerate(columns):
         whole = len(column) * _HEIGHT + (len(column) - 1) * 14
         top = above + (height - above - 6 - whole) // 2
         x = 4 + number * (_BOX + _GAP)
-        stands = ((phase, _find_stand(state, phase, at_work=at_work)) for phase in column)
-        placed.append(
-            [
-                PhaseBox(phase=phase, stand=stand, x=x, y=top + at * (_HEIGHT + 14), seconds=spent.get(phase))
-                for at, (phase, stand) in enumerate(stands)
-            ]
-        )
+        boxes = list[PhaseBox]()
+        for at, phase in enumerate(column):
+            stand, spent = _find_stand(state, phase, at_work=at_work), course.phases.get(phase)
+            boxes.append(PhaseBox(phase=phase, stand=stand, x=x, y=top + at * (_HEIGHT + 14), seconds=spent))
+        placed.append(boxes)
     lines = list[str]()
     for left, right in chain.from_iterable(product(one, two) for one, two in pairwise(placed)):
         x, y = left.x + left.width, left.y + left.height // 2
@@ -86,8 +78,6 @@ def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePictu
         lines=tuple(lines),
         again=again,
         again_x=again_x,
-        iterations=state.iteration,
-        most=state.max_iterations,
     )
 
 
@@ -135,20 +125,15 @@ def _draw_return(placed: Sequence[Sequence[PhaseBox]]) -> tuple[str, int]:
 
 
 class Tick(Record):
-    """A place on an axis with what stands beside it."""
-
     at: float
     label: str
 
 
 class Plot(Record):
-    """A line over time, as an SVG template draws it."""
-
     width: int
     height: int
     left: int
     bottom: int
-    """Where the axis of time lies."""
     line: str
     """The `d` of an SVG path."""
     area: str
@@ -163,10 +148,7 @@ _LEFT, _RIGHT, _ABOVE, _BELOW = 64, 16, 12, 26
 def draw_plot(
     points: Sequence[tuple[float, float]], label: tuple[str, str], *, is_stepped: bool = True
 ) -> Plot:
-    """Return a plot of points whose numbers both begin at 0, with words for its axes.
-
-    `label` is the format of a number of each axis, such as `{:,.0f} s`.
-    """
+    """Return a plot of points from 0 on; `label` is the format of each axis, such as `{:,.0f} s`."""
     width, height = _PLOT
     across, up = (_scale(max((point[axis] for point in points), default=0)) for axis in (0, 1))
     bottom = height - _BELOW
@@ -222,8 +204,6 @@ class WeekColumn(Record):
 
 
 class WeeksPicture(Record):
-    """Tasks by week as stacked columns, and below them what they cost."""
-
     width: int
     height: int
     left: int
@@ -252,7 +232,11 @@ def draw_weeks(stats: Stats) -> WeeksPicture:
             width=round(min(room * 0.72, 60), 1),
             middle=round(_LEFT + at * room + room * 0.14 + min(room * 0.72, 60) / 2, 1),
             label=week.name[5:] if at % every == 0 else "",
-            bars=tuple(_stack(week, bottom, unit)),
+            bars=tuple(
+                Bar(came=came, count=count, y=round(bottom - end * unit, 1), height=round(count * unit, 1))
+                for (came, count), end in zip(week.came.items(), accumulate(week.came.values()), strict=True)
+                if count
+            ),
         )
         for at, week in enumerate(weeks)
     )
@@ -260,11 +244,3 @@ def draw_weeks(stats: Stats) -> WeeksPicture:
     return WeeksPicture(
         width=width, height=height, left=_LEFT, bottom=bottom, columns=columns, up=tuple(ticks)
     )
-
-
-def _stack(week: Numbers, bottom: float, unit: float) -> Iterator[Bar]:
-    y = bottom
-    for came, count in week.came.items():
-        y -= count * unit
-        if count:
-            yield Bar(came=came, count=count, y=round(y, 1), height=round(count * unit, 1))

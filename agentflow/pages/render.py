@@ -14,12 +14,11 @@ from agentflow.core.run import RunOutcome
 from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import PLAUSIBLE, describe_probe
 from agentflow.pages.diff import JudgedAs
-from agentflow.pages.page import TaskPage, read_output_end
+from agentflow.pages.page import CallEnd, RunView, TaskPage, read_output_end
 from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
 from agentflow.pages.templates import fill_template, format_money, to_markup
-from agentflow.pages.turns import CallEnd, RunView
 from agentflow.redact import format_count, to_one_line
-from agentflow.view.call_diff import diff_call
+from agentflow.view.status import diff_call
 from agentflow.view.words import (
     UNSANDBOXED,
     format_duration,
@@ -47,21 +46,13 @@ _ENDS: Mapping[CallEnd, str] = {
     CallEnd.FAILED: "✗",
     CallEnd.REFUSED: "⊘",
 }
-_SIGNS: Mapping[JudgedAs, str] = {
-    JudgedAs.PROVED: "✓",
-    JudgedAs.UNPROVED: "?",
-    JudgedAs.CHECK: "⚑",
-    JudgedAs.DOCUMENT: "¶",
-    JudgedAs.SAME: "=",
-    JudgedAs.OPEN: "○",
-}
-_LEGEND: Mapping[JudgedAs, str] = {
-    JudgedAs.PROVED: "a test fails without these lines and passes with them",
-    JudgedAs.UNPROVED: "nothing fails without these lines",
-    JudgedAs.CHECK: "a part of what judges the change",
-    JudgedAs.DOCUMENT: "read by people only",
-    JudgedAs.SAME: "what the program does stays as it was",
-    JudgedAs.OPEN: "there is no verdict on these lines yet",
+_LINE_MARKS: Mapping[JudgedAs, tuple[str, str]] = {
+    JudgedAs.PROVED: ("✓", "a test fails without these lines and passes with them"),
+    JudgedAs.UNPROVED: ("?", "nothing fails without these lines"),
+    JudgedAs.CHECK: ("⚑", "a part of what judges the change"),
+    JudgedAs.DOCUMENT: ("¶", "read by people only"),
+    JudgedAs.SAME: ("=", "what the program does stays as it was"),
+    JudgedAs.OPEN: ("○", "there is no verdict on these lines yet"),
 }
 _SIDES = {
     (Side.BASE, Side.BASE): "before the task",
@@ -87,7 +78,8 @@ def render_parts(page: TaskPage, evidence_link: str = LOCAL) -> Mapping[str, str
         return {"head": _render_head(page, evidence_link)}
     parts = dict(_render_sections(page, evidence_link))
     if page.runs:
-        parts["runs"] = _render_runs(page, tuple((run, "", ()) for run in page.runs), is_open=True)
+        runs = [(run, to_markup(f'<summary id="run-{run.number}"></summary>'), ()) for run in page.runs]
+        parts["runs"] = fill_template("pages/runs.html", runs=runs, opened=True)
     for run in page.runs:
         parts[f"run-{run.number}"] = _render_run(page, run)
         parts |= {f"turn-{run.number}-{number}": text for number, text in _render_turns(run)}
@@ -101,12 +93,13 @@ def render_document(page: TaskPage) -> str:
     parts = {"head": _render_head(page, LOCAL)}
     if page.snapshot is not None:
         parts |= dict(_render_sections(page, LOCAL))
-        runs = tuple(
-            (run, _render_run(page, run), tuple(text for _, text in _render_turns(run))) for run in page.runs
-        )
+        runs = [
+            (run, to_markup(_render_run(page, run)), [to_markup(text) for _, text in _render_turns(run)])
+            for run in page.runs
+        ]
         items = [describe_pending(item, page.snapshot.folder) for item in page.snapshot.state.pending]
         parts["waiting"] = fill_template("pages/waiting.html", items=items) if items else ""
-        parts["runs"] = _render_runs(page, runs, is_open=False) if runs else ""
+        parts["runs"] = fill_template("pages/runs.html", runs=runs, opened=False) if runs else ""
         parts["evidence"] = _render_evidence(page, "")
         parts["cost"] = _render_cost(page)
     order = ("waiting", "head", "answer", "route", "diff", "checks", "plan", "runs", "evidence", "cost")
@@ -117,7 +110,6 @@ def render_document(page: TaskPage) -> str:
 
 
 def wrap_document(title: str, body: str, source: str) -> str:
-    """Return rendered parts as one file that needs nothing else; the footer says what it was made from."""
     style = read_style()
     return fill_template(
         "pages/document.html",
@@ -212,7 +204,7 @@ def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
         yield "answer", fill_template("pages/answer.html", state=state, findings=page.summary.findings)
     picture = draw_route(state, page.course, at_work=page.at_work)
     told = ", ".join(f"{box.phase} {box.stand}" for box in picture.boxes)
-    yield "route", fill_template("pages/route.html", picture=picture, told=told, marks=_STANDS)
+    yield "route", fill_template("pages/route.html", state=state, picture=picture, told=told, marks=_STANDS)
     if not state.reads_only:
         yield "diff", _render_diff(page, state)
     if page.checks:
@@ -230,14 +222,13 @@ def _render_diff(page: TaskPage, state: TaskState) -> str:
         page=page,
         added=sum(file.added for file in page.files),
         removed=sum(file.removed for file in page.files),
-        legend=[(mark, _LEGEND[mark]) for mark in marks],
-        signs=_SIGNS,
+        legend=[(mark, _LINE_MARKS[mark][1]) for mark in marks],
+        signs={mark: sign for mark, (sign, _) in _LINE_MARKS.items()},
         empty="No changes yet." if is_open else "No file was changed.",
     )
 
 
 def describe_pending(item: Pending, folder: Path) -> Mapping[str, Any]:
-    """Return the values of a pending item that a page shows, the change of a file as a diff."""
     questions = [one.text for one in item.questions if one.text]
     rows = [("question", text) for text in questions]
     diff = [str(row) for row in str(item.input.get("diff", "")).split("\n") if row]
@@ -254,17 +245,6 @@ def describe_pending(item: Pending, folder: Path) -> Mapping[str, Any]:
         "options": item.questions[0].options,
         "command": item.tell_how_to_decide(folder.name),
     }
-
-
-_Shown = tuple[RunView, str, tuple[str, ...]]
-
-
-def _render_runs(page: TaskPage, runs: tuple[_Shown, ...], *, is_open: bool) -> str:
-    shown = [
-        (run, to_markup(summary or f'<summary id="run-{run.number}"></summary>'), map(to_markup, turns))
-        for run, summary, turns in runs
-    ]
-    return fill_template("pages/runs.html", page=page, runs=shown, opened=is_open)
 
 
 def _render_run(page: TaskPage, run: RunView) -> str:

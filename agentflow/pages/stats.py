@@ -64,16 +64,12 @@ class TaskNumbers(Record):
     calls: Mapping[str, int]
     refused: int
     overreach: int
-    """Refused calls of a tool that another role has."""
     usage: Usage
     seconds: float
     changes: bool
-    """An implementer ran."""
 
 
 class Numbers(Record):
-    """The results, cost and time of several tasks."""
-
     name: str
     tasks: int
     came: Mapping[ResultKind, int]
@@ -89,7 +85,6 @@ class Numbers(Record):
 class Stats(Record):
     total: Numbers
     weeks: tuple[Numbers, ...]
-    """From the first to the last with a task, those without one too."""
     routes: tuple[Numbers, ...]
     tools: Mapping[str, int]
     refused: int
@@ -124,8 +119,10 @@ def _read_task(folder: Path) -> TaskNumbers:
     route, status, attempts, runs = "", None, 1, 0
     calls, refused, overreach, seconds = Counter[str](), 0, 0, 0.0
     used, changes = list[Usage](), False
-    for event in _read_events(folder / EVENTS):
-        match event:
+    path = folder / EVENTS
+    lines = ((number, line) for number, line in read_numbered_lines(path) if _IS_READ.match(line))
+    for stamped in filter(None, (parse_event(line, f"{path}:{number}") for number, line in lines)):
+        match event := stamped.event:
             case Classified():
                 route = event.route
             case RunStarted():
@@ -156,14 +153,6 @@ def _read_task(folder: Path) -> TaskNumbers:
         seconds=round(seconds, 3),
         changes=changes,
     )
-
-
-def _read_events(path: Path) -> Iterator[object]:
-    for number, line in read_numbered_lines(path):
-        if _IS_READ.match(line):
-            stamped = parse_event(line, f"{path}:{number}")
-            if stamped is not None:
-                yield stamped.event
 
 
 def _fill(weeks: Iterable[str]) -> Iterator[str]:

@@ -14,7 +14,6 @@ from agentflow.view.words import format_duration, format_local
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("pages", "web")
-"""The rooms with templates; a template is named by its room and its file."""
 
 
 def fill_template(name: str, **values: Any) -> str:

@@ -27,7 +27,6 @@ class Material(Record):
     """Runs, diff and settings of a task, for its reports and task prompts."""
 
     runs: tuple[CheckRun, ...]
-    """All runs of the checks, each with whose code and whose checks it ran."""
     recall: Callable[[tuple[str, ...]], tuple[CheckRun, ...]]
     """Evidence ids to what the checks showed."""
     diff: str
@@ -54,8 +53,6 @@ def fence_text(text: str, language: str = "") -> str:
 
 
 class RoleSpending(Record):
-    """The usage of all runs of one role, requests for summaries included."""
-
     role: str
     requests: int
     usage: Usage
@@ -77,7 +74,6 @@ class Spending(Record):
 
 
 def sum_spending(told: Iterable[StoredEvent], seconds: float = 0) -> Spending:
-    """Return the usage that the events tell; `seconds` are of a process that has not ended yet."""
     roles, runs, spent = dict[int, str](), dict[str, list[Replied | Compacted]](), seconds
     waits, waiting, model = dict[int, float](), set[int](), 0.0
     for stamped in told:
@@ -110,7 +106,6 @@ def sum_spending(told: Iterable[StoredEvent], seconds: float = 0) -> Spending:
 
 
 def summarize_intent(task: TaskState, happened: Iterable[StoredEvent]) -> IntentTold:
-    """Return the program's understanding of a task; a gap is what was assumed or asked."""
     asked: dict[str, str] = {}
     for one in happened:
         match one.event:

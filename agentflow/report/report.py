@@ -11,7 +11,8 @@ from agentflow.core.events import IntentTold
 from agentflow.core.evidence import CheckRun, Side, select_runs, summarize_evidence
 from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
-from agentflow.core.task import Ending, Failure, GateStatus, Status, TaskState
+from agentflow.core.role import Finding, Issue
+from agentflow.core.task import Ending, GateStatus, Status, TaskState
 from agentflow.core.verdict import (
     PLAUSIBLE,
     MutantResult,
@@ -53,7 +54,6 @@ def _is_real(text: str) -> bool:
 
 
 def format_answer(task: TaskState) -> str | None:
-    """Return the answer of a task that changed nothing, as text."""
     if task.ending is None or task.ending.status is not Status.ANSWERED or task.findings is None:
         return None
     findings = (f"- {one.place}: {one.claim}" for one in task.findings.findings)
@@ -71,9 +71,8 @@ def _format_document(task: TaskState) -> str:
     findings, issues = task.findings, task.review.issues if task.review else ()
     assert findings is not None
     summary, advice = split_advice(findings.summary)
-    cited = dict.fromkeys(
-        one.path if "://" in one.path else one.place for one in (*findings.findings, *issues)
-    )
+    sources: tuple[Finding | Issue, ...] = (*findings.findings, *issues)
+    cited = dict.fromkeys(one.path if "://" in one.path else one.place for one in sources)
     sections = (
         ("Summary", [nest_text(summary)], ""),
         (
@@ -111,7 +110,6 @@ def _describe_citation(place: str, task: TaskState) -> str:
 
 
 def split_advice(summary: str) -> tuple[str, tuple[str, ...]]:
-    """Return a summary without the recommendations at its end, and these as a list."""
     found = _ADVICE.search(summary)
     if found is None or not summary[: found.start()].strip():
         return summary, ()
@@ -120,7 +118,6 @@ def split_advice(summary: str) -> tuple[str, tuple[str, ...]]:
 
 
 def write_document(root: Path, task: TaskState, stamp: str) -> str:
-    """Write the answer to a new file; return its path in the repository."""
     slug = re.sub(r"[^a-z0-9]+", "-", task.task.lower())[:_SLUG_CHARS].strip("-") or "report"
     base = f"research-{slug}-{stamp}"
     names = (f"{base}{suffix}.local.md" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
@@ -136,13 +133,24 @@ def format_report(
     """Return the report as Markdown; every line of it comes from the state and the evidence."""
     assert task.ending is not None
     runs, title = material.runs, task.title.strip().split("\n")[0]
+    intent = (("goal", told.goal), ("constraints", told.constraints))
+    gaps = [f"- gap: {nest_text(gap)}" for gap in told.gaps] or ["- gaps: none"]
     results = task.parallel_work.results if task.parallel_work else ()
     verdict = task.verdict
     caveats = (*verdict.caveats, *verdict.approvals, *verdict.notes) if verdict else ()
+    only_one = ["- no check was changed, so this is also the result with the original checks"]
+    if not task.final or task.held or task.tree == task.base_tree:
+        only_one = []
+    repeated = map(_show_check, select_runs(runs, again=True))
+    again = (f"{shown}, the same tests on the code as it is now" for shown in repeated)
+    failures = [
+        f"- {one.iteration}: {nest_text('; '.join(one.reasons))} ({', '.join(one.evidence) or 'no evidence'})"
+        for one in task.failures
+    ]
     parts = [
         f"# {task.ending.status}: {make_visible(title)}",
         _describe_facts(task),
-        _describe_intent(told),
+        _list_under("Intent", [*(f"- {label}: {nest_text(text)}" for label, text in intent if text), *gaps]),
         _describe_answer(task),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
         _list_under(
@@ -150,16 +158,14 @@ def format_report(
             [f"- step {one.step} (run {one.run}): {nest_text(one.change.summary)}" for one in results],
         ),
         _list_under("Checks before the task", [_show_check(run) for run in material.before]),
-        _list_under(
-            "Checks after the change", [*map(_show_check, select_runs(runs)), *_explain_one_run(task)]
-        ),
+        _list_under("Checks after the change", [*map(_show_check, select_runs(runs)), *only_one]),
         _list_under("With the original checks", list(map(_show_check, select_runs(runs, checks=Side.BASE)))),
-        _list_under("Without the change", _list_without_change(runs)),
+        _list_under("Without the change", [*map(_show_check, select_runs(runs, code=Side.BASE)), *again]),
         _list_under("Proof", _list_proof(task)),
         _list_under("Mutants", _list_mutants(task.mutants)),
         _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
         _list_under("Changes to the checks", _list_changes_to_approve(task)),
-        _list_under("Failed iterations", list(map(_describe_failure, task.failures))),
+        _list_under("Failed iterations", failures),
         _list_under("Caveats", _make_items(caveats)),
         _list_under("Files changed", _list_files(task, changes)),
         _list_under("Changed only by hooks", _make_items(sorted(find_hook_files(task)))),
@@ -211,13 +217,6 @@ def to_result(
     }
 
 
-def _describe_intent(told: IntentTold) -> str:
-    named = (("goal", told.goal), ("constraints", told.constraints))
-    lines = [f"- {label}: {nest_text(text)}" for label, text in named if text]
-    gaps = [f"- gap: {nest_text(gap)}" for gap in told.gaps] or ["- gaps: none"]
-    return _list_under("Intent", [*lines, *gaps])
-
-
 def _describe_answer(task: TaskState) -> str:
     answer = format_answer(task)
     if not answer:
@@ -265,12 +264,6 @@ def _show_check(run: CheckRun) -> str:
     return f"- {run.check.name}: `{nest_text(format_command(evidence.command))}` {end}{hint}"
 
 
-def _list_without_change(runs: tuple[CheckRun, ...]) -> list[str]:
-    again = select_runs(runs, again=True)
-    now = [f"{_show_check(run)}, the same tests on the code as it is now" for run in again]
-    return [*map(_show_check, select_runs(runs, code=Side.BASE)), *now]
-
-
 def _describe_probe(result: ProbeResult) -> str:
     about = ", ".join(result.subjects) or str(result.check)
     code = ", on the code from before the task" if result.code is Side.BASE else ""
@@ -294,12 +287,6 @@ def _list_mutants(mutants: tuple[MutantResult, ...]) -> list[str]:
             for each in survived
         ),
     ]
-
-
-def _explain_one_run(task: TaskState) -> list[str]:
-    if not task.final or task.held or task.tree == task.base_tree:
-        return []
-    return ["- no check was changed, so this is also the result with the original checks"]
 
 
 def _list_changes_to_approve(task: TaskState) -> list[str]:
@@ -330,11 +317,6 @@ def _list_files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
         f"- {change.kind} {nest_text(change.path)} ({about.kind}: {nest_text(about.reason)})"
         for change, about in zip(changes, kinds, strict=True)
     ]
-
-
-def _describe_failure(failure: Failure) -> str:
-    evidence = ", ".join(failure.evidence) or "no evidence"
-    return f"- {failure.iteration}: {nest_text('; '.join(failure.reasons))} ({evidence})"
 
 
 def _tabulate_spending(spent: Spending) -> list[str]:

@@ -13,12 +13,9 @@ from agentflow.verdict.ending import FindEvidence
 
 
 class CheckPair(Record):
-    """A required check before the task and now."""
-
     name: CheckName
     command: str
     missing: str
-    """Why it cannot run on this machine; empty where it can."""
     before: Evidence | None
     after: Evidence | None
     is_final: bool
@@ -48,12 +45,14 @@ def summarize_task(
     task: TaskState, find: FindEvidence, *, at_work: bool = False, is_named: bool = True, place: str = ""
 ) -> Summary:
     """Return what a task came to; `place` is the option with which commands find its repository."""
-    verdict = task.verdict
+    verdict, cited = task.verdict, task.findings.findings if task.findings else ()
+    doubts = dict.fromkeys(task.unseen_findings, "not seen by the explorer")
+    doubts |= dict.fromkeys(task.flagged_findings, "no such line")
     return Summary(
         task=task,
         why=explain_task(task, find, at_work=at_work, is_named=is_named, place=place),
         checks=tuple(pair_checks(task, find)),
-        findings=tuple(_list_findings(task)),
+        findings=tuple((one, doubts.get(one.place, "")) for one in cited),
         issues=tuple(
             (one, "no such line" if one.place in task.flagged_issues else "")
             for one in (task.review.issues if task.review else ())
@@ -82,9 +81,3 @@ def pair_checks(task: TaskState, find: FindEvidence) -> Iterator[CheckPair]:
                 after=find(after.evidence) if after else None,
                 is_final=after is not None,
             )
-
-
-def _list_findings(task: TaskState) -> Iterator[tuple[Finding, str]]:
-    for one in task.findings.findings if task.findings else ():
-        unseen = "not seen by the explorer" if one.place in task.unseen_findings else ""
-        yield one, "no such line" if one.place in task.flagged_findings else unseen

@@ -56,7 +56,6 @@ class Why(Record):
     facts: tuple[str, ...]
     """At most two; the first is the one that decided."""
     more: int
-    """The number of other facts."""
     next: tuple[str, ...]
     """What to do: the first step, and then the one after it or another choice."""
 

@@ -37,8 +37,6 @@ class CurrentCall(Record):
 
 
 class Work(Record):
-    """A run of a role that goes on."""
-
     role: str
     model: str
     since: float
@@ -256,22 +254,20 @@ class TestCounter:
         files = sorted(self._outputs.glob(f"{check.output}-*.out"))
         if not files or files[-1].is_symlink():
             return 0
+        path = files[-1]
+        start, done = self._read.get(path, (0, 0))
         try:
-            return self._count(files[-1], check.expected)
+            with path.open("rb") as file:
+                if file.seek(0, 2) < start:  # it runs again
+                    start, done = 0, 0
+                file.seek(start)
+                new = file.read()
         except OSError:
             return 0
-
-    def _count(self, path: Path, expected: int) -> int:
-        start, done = self._read.get(path, (0, 0))
-        with path.open("rb") as file:
-            if file.seek(0, 2) < start:  # it runs again
-                start, done = 0, 0
-            file.seek(start)
-            new = file.read()
         whole = new[: new.rfind(b"\n") + 1]
         text = whole.decode("utf-8", "replace")
         if percents := _PERCENT.findall(text):
-            done = max(done, int(percents[-1]) * expected // 100)
+            done = max(done, int(percents[-1]) * check.expected // 100)
         done += len(_RESULT.findall(text))
         self._read[path] = (start + len(whole), done)
         return done

@@ -85,8 +85,6 @@ _CLOCK_WIDTH = 8
 
 
 class Siblings:
-    """Numbers the runs that go on side by side."""
-
     def __init__(self) -> None:
         self._going: dict[int | None, set[int]] = {}
         """The runs that go on, by the run that asked for them."""

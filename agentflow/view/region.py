@@ -25,8 +25,6 @@ _STYLES = {"": "none", "1": "bold", "2": "dim", "31": "red", "32": "green", "33"
 
 
 class Screen(Protocol):
-    """The place where a running task is shown."""
-
     def show(self, board: Board, text: str) -> None: ...
 
     def close(self) -> None: ...

@@ -37,7 +37,6 @@ _SUBMITS = "Submit"
 _MARKS = {Style.GOOD: "✓ ", Style.DIM: "· ", Style.WARN: "! ", Style.BAD: "✗ "}
 _FINE = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
 _USUAL = (Stop.END_TURN, Stop.TOOL_USE)
-_PAST = {GateStatus.PASSED: "passed", GateStatus.FAILED: "failed", GateStatus.SKIPPED: "skipped"}
 
 
 class Memory:
@@ -46,7 +45,6 @@ class Memory:
     def __init__(self) -> None:
         self.subjects: dict[tuple[int, str], str] = {}
         self.model = ""
-        """What `--model` calls the task's model."""
         self.subject = ""
         self.phase: Phase | None = None
         self.reads_only = False
@@ -176,7 +174,7 @@ def _tell_phase_end(event: events.PhaseEnded, memory: Memory) -> Iterator[Row]:
     known = to_one_line(memory.subject, _SAID) if event.status is GateStatus.PASSED else ""
     reasons = [text for text in _split_message(event) if text not in {"", known}]
     style = Style.BAD if is_failed else Style.DIM
-    head = f"{event.phase} {_PAST.get(event.status, event.status)}"
+    head = f"{event.phase} {event.status}"
     only = (span(f": {reasons.pop()}", style),) if len(reasons) == 1 else ()
     title = span(head, Style.BAD if is_failed else Style.PLAIN)
     yield mark_gate(event.status), title, *only, _draw_seconds(event.seconds)
@@ -202,7 +200,11 @@ def _tell_run(
             mark = span("  ✓ ", Style.GOOD) if is_fine else span("  ! ", Style.WARN)
             words = f"{event.role} {event.outcome.replace('_', ' ')}"
             ended = span(words, Style.PLAIN if is_fine else Style.WARN)
-            yield mark, ended, span(work + _describe_savings(event), Style.DIM), _draw_seconds(event.seconds)
+            if event.saved is not None:  # by a direct answer; it is no part of what was used
+                again = format_count(event.saved.tokens_not_resent, "token")
+                estimate = event.saved.synthesis_avoided
+                work += f", {again} not sent again, about {estimate} not written again (estimate)"
+            yield mark, ended, span(work, Style.DIM), _draw_seconds(event.seconds)
         case events.HandedOff():
             hands = f"{to_one_line(event.source)} hands over to {to_one_line(event.to)}"
             why = span(f"  {to_one_line(event.reason, _SAID)}", Style.DIM)
@@ -215,14 +217,6 @@ def _tell_run(
             what = ", ".join(filter(None, parts)) or "long arguments shortened"
             size = f"  {what}: about {event.from_tokens:,} to {event.to_tokens:,} tokens"
             yield span("    ▸ ", Style.DIM), span("history compacted"), span(size, Style.DIM)
-
-
-def _describe_savings(event: events.RunEnded) -> str:
-    """Return the tokens that a direct answer saved; they are not part of what was used."""
-    if event.saved is None:
-        return ""
-    again, estimate = event.saved.tokens_not_resent, event.saved.synthesis_avoided
-    return f", {format_count(again, 'token')} not sent again, about {estimate} not written again (estimate)"
 
 
 @list_rows.register

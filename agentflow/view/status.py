@@ -1,10 +1,13 @@
 """`status` and `evidence`: where a task stands, and the commands that were run for it."""
 
+import difflib
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from agentflow.core.check_command import format_command
 from agentflow.core.events import TaskEnded
 from agentflow.core.evidence import By, Evidence, Side, describe_counts, describe_end
+from agentflow.core.file_text import decode_file
 from agentflow.core.pending import APPROVED, Pending, PendingKind, to_letter
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
 from agentflow.redact import format_count, list_some, to_one_line
@@ -32,10 +35,7 @@ _LEFT = {GateStatus.PENDING: "not run", GateStatus.IN_PROGRESS: "stopped"}
 
 
 def draw_status(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
-    """Return where a task stands: its text, its phases, its checks and its end.
-
-    Without a process at work in the repository, a task that has no end was interrupted.
-    """
+    """Return where a task stands; without a process at work, one that has no end was interrupted."""
     state = snapshot.state
     checks = tuple(check_rows(pair_checks(state, snapshot.find)))
     return (
@@ -115,10 +115,7 @@ def _draw_phase(state: TaskState, phase: Phase) -> Line:
 
 
 def plan_rows(state: TaskState) -> Iterator[Line]:
-    """Yield the plan: what is to be done in which files, what has to hold afterwards, what may go wrong.
-
-    A plan that waits for confirmation is among the pending items instead.
-    """
+    """Yield the plan, unless it waits for confirmation and so is among the pending items."""
     plan = state.plan
     if plan is None or any(item.kind is PendingKind.PLAN for item in state.pending):
         return
@@ -142,12 +139,12 @@ def check_rows(pairs: Iterable[CheckPair]) -> Iterator[Line]:
             why = span(f"could not run: {to_one_line(pair.missing or 'no evidence', _COMMAND)}", Style.WARN)
             yield line(span("  ! ", Style.WARN), name, why, command, hang=6)
             continue
-        mark, shown = span("○ ", Style.DIM), (span(f"{describe_end(newest)} at the start"),)
+        mark, shown = span("○ ", Style.DIM), [span(f"{describe_end(newest)} at the start")]
         if pair.is_final:
             is_empty = newest.tests is not None and newest.tests.ran == 0
             mark = pass_mark(newest.exit_code == 0 and not is_empty)
             first = span(describe_end(pair.before) if pair.before else "not run", _result_style(pair.before))
-            shown = (first, span(" → ", Style.DIM), span(describe_end(newest), _result_style(newest)))
+            shown = [first, span(" → ", Style.DIM), span(describe_end(newest), _result_style(newest))]
         tests = f"  {describe_counts(newest.tests)}" if newest.tests else ""
         yield line("  ", mark, name, *shown, tests, command, span(f"  {newest.id}", Style.DIM), hang=6)
 
@@ -197,8 +194,27 @@ def _draw_value(key: str, text: str) -> Iterator[Line]:
         yield label_row("", span(f"  … {len(more) - _MAX_LINES} more lines, see --json", Style.WARN))
 
 
+def diff_call(item: Pending, root: Path) -> list[str]:
+    """Return the change by a call of Edit or Write as a diff without its heads; empty for other calls."""
+    given = item.input
+    try:
+        path = root / given["file_path"]
+        is_own = path.is_file() and path.resolve().is_relative_to(root)
+        before = decode_file(path.read_bytes()).shown if is_own else ""
+    except (KeyError, TypeError, OSError, ValueError):
+        return []
+    old, new, after = given.get("old_string"), given.get("new_string"), before
+    if item.tool == "Write" and isinstance(given.get("content"), str):
+        after = given["content"]
+    elif item.tool == "Edit" and isinstance(old, str) and isinstance(new, str) and old:
+        after = before.replace(old, new, -1 if given.get("replace_all") else 1)
+    if after == before:
+        return []
+    rows = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
+    return list(rows)[2:]
+
+
 def draw_changed_checks(item: Pending) -> Iterator[Line]:
-    """Yield in words how the checks were changed, for a person who decides on it."""
     yield label_row("waits", span(item.tell_what_waits(), Style.WARN))
     for change in item.input["changes"]:
         yield label_row("", span("! ", Style.WARN), to_one_line(str(change), _MAX_VALUE))
@@ -233,7 +249,6 @@ _HEADS = ("id", "check", "exit", "tree", "code", "pass", "fail", "time")
 
 
 def format_evidence_table(snapshot: Snapshot) -> Iterator[Line]:
-    """Yield one row for each executed command, in the order they were run."""
     if not snapshot.evidence:
         yield line(span("no command was run", Style.DIM))
         return
@@ -262,7 +277,6 @@ def _fill_cells(evidence: Evidence) -> tuple[Span, ...]:
 
 
 def format_evidence(evidence: Evidence, output: str) -> Iterator[Line]:
-    """Yield all of one record, and the end of what the command printed."""
     command = f"  {to_one_line(evidence.command, _TEXT)}"
     yield line(mark_evidence(evidence), span(evidence.id, Style.BOLD), command)
     end = span(describe_end(evidence), _result_style(evidence))

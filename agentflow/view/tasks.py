@@ -46,7 +46,6 @@ class TaskRow(Record):
 
 
 def describe_task(folder: Path, *, at_work: bool) -> TaskRow:
-    """Return the row of a task, also of a damaged one."""
     try:
         state = load_state(folder)
     except CorruptState as error:
@@ -71,7 +70,6 @@ def name_status(state: TaskState, *, at_work: bool) -> str:
 
 
 def draw_tasks(rows: tuple[TaskRow, ...], now: datetime, width: int | None) -> Iterator[Line]:
-    """Yield a table of tasks that fits a width; below it what cannot be read."""
     if not rows:
         yield line(span('there is no task in this repository; agentflow task "…" starts one', Style.DIM))
         return
@@ -145,7 +143,6 @@ def load_snapshot(folder: Path) -> Snapshot:
 
 
 def read_output_tail(folder: Path, evidence_id: str) -> str:
-    """Return the end of what a command printed, or nothing when it was not kept."""
     path = folder / EVIDENCE / f"{Path(evidence_id).name}.out"
     try:
         with path.open("rb") as file:

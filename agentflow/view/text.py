@@ -72,7 +72,6 @@ def column(text: str, width: int, style: Style = Style.PLAIN) -> Span:
 
 
 def fill_columns(rows: Sequence[Sequence[Span]]) -> list[tuple[Span, ...]]:
-    """Return rows of a table, each cell filled up to the widest of its column and two spaces more."""
     widths = [max(count_cells(cell.text) for cell in stack) + 2 for stack in zip(*rows, strict=True)]
     return [
         tuple(column(cell.text, width, cell.style) for cell, width in zip(row, widths, strict=True))
@@ -208,7 +207,6 @@ PLAIN_TEXT = Medium(colour=False, ascii=False, live=False)
 
 
 def choose_medium(stream: TextIO, environ: Mapping[str, str]) -> Medium:
-    """Decide, for one stream, what it can show."""
     terminal = stream.isatty()
     dumb = environ.get("TERM") == "dumb"
     if environ.get("NO_COLOR"):
@@ -230,7 +228,6 @@ def find_width(stream: TextIO) -> int | None:
 
 
 def write_lines(lines: Iterable[Line], stream: TextIO, medium: Medium) -> bool:
-    """Write lines, fitted to the terminal if it is one; return whether anybody still reads."""
     return send(render(lines, medium, find_width(stream)), stream)
 
 
@@ -256,10 +253,7 @@ def paint(one: Line, medium: Medium) -> str:
 
 
 def send(text: str, stream: TextIO | None) -> bool:
-    """Write text at once; return False, and let the rest go nowhere, once the reader has gone.
-
-    A disk that is full and a stream that was closed are readers who have gone.
-    """
+    """Write text at once; False once the reader has gone, as with a full disk or a closed stream."""
     if stream is None:
         return False
     encoding = stream.encoding or "utf-8"

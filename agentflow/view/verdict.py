@@ -62,7 +62,7 @@ def draw_verdict(
         case Detail.VERDICT:
             return answer or tuple(_draw_result(told))
         case Detail.BRIEF:
-            return (*answer, *_draw_costs(state)) if is_answer else tuple(_draw_in_short(told, diff))
+            return (*answer, *_draw_used(state)) if is_answer else tuple(_draw_in_short(told, diff))
         case Detail.FULL:
             body = answer if is_answer else _draw_in_full(told, diff)
             report = state.document or f"{TASKS}/{snapshot.folder.name}/report.md"
@@ -91,7 +91,7 @@ def _draw_in_short(told: Summary, diff: str) -> Iterator[Line]:
     # the headline has the last failure
     for failure in () if state.status is Status.VERIFIED else state.failures[:-1]:
         yield from _draw_failure(failure)
-    yield from _draw_costs(state)
+    yield from _draw_used(state)
     yield from _draw_cautions(told)
     if state.gaps:  # each of them is named in the first line of the task
         gaps = "1 thing is" if len(state.gaps) == 1 else f"{len(state.gaps)} things are"
@@ -110,7 +110,11 @@ def _draw_in_full(told: Summary, diff: str) -> Iterator[Line]:
         yield BLANK
         yield from check_rows(told.checks)
     yield BLANK
-    yield from _draw_changes(tuple(split_diff(diff)), _describe_no_change(state))
+    none = "nothing"
+    if state.base_tree is not None and state.tree is None:
+        is_paused = state.status is Status.SUSPENDED
+        none = "not computed yet (task is paused)" if is_paused else "unknown, the files could not be read"
+    yield from _draw_changes(tuple(split_diff(diff)), none)
     yield label_row("iterations", f"{state.iteration} of {state.max_iterations}")
     if state.proving:
         yield label_row("proving", f"round {state.proving} of {state.prove_rounds}")
@@ -119,7 +123,7 @@ def _draw_in_full(told: Summary, diff: str) -> Iterator[Line]:
 
 
 def _draw_footer(told: Summary, report: str) -> Iterator[Line]:
-    yield label_row("used", _describe_usage(told.task))
+    yield from _draw_used(told.task, "no tokens, no cost")
     yield from _draw_cautions(told)
     if told.task.sandbox != "full":
         yield label_row("sandbox", draw_sandbox(told.task))
@@ -187,13 +191,6 @@ def _draw_plan(state: TaskState) -> Iterator[Line]:
     return plan_rows(state) if is_next else iter(())
 
 
-def _describe_no_change(state: TaskState) -> str:
-    if state.base_tree is None or state.tree is not None:
-        return "nothing"
-    is_paused = state.status is Status.SUSPENDED
-    return "not computed yet (task is paused)" if is_paused else "unknown, the files could not be read"
-
-
 def _draw_changes_in_short(files: tuple[FileDiff, ...]) -> Iterator[Line]:
     rows = [row for file in files for row in file.hunks if row[:1] in "+-"]
     for file in files[:_FILES]:
@@ -244,19 +241,15 @@ def _draw_failure(failure: Failure) -> Iterator[Line]:
         yield line(span(f"      … and {len(failure.reasons) - _PER_FAILURE} more reasons", Style.DIM))
 
 
-def _draw_costs(state: TaskState) -> Iterator[Line]:
-    if state.usage.input or state.usage.output or state.usage.cache_read:
-        yield label_row("used", _describe_usage(state))
-
-
-def _describe_usage(state: TaskState) -> str:
+def _draw_used(state: TaskState, nothing: str = "") -> Iterator[Line]:
     usage = state.usage
     known = f"${usage.cost_usd:.4f}" if usage.cost_usd else "no cost"
     cost = "cost unknown" if usage.cost_usd is None else known
     read = usage.input + usage.cache_read + usage.cache_write
-    if not (read or usage.output):
-        return "no tokens, no cost"
-    return f"{cost}, {format_count(read, 'token')} in, {usage.output:,} out"
+    if read or usage.output:
+        yield label_row("used", f"{cost}, {format_count(read, 'token')} in, {usage.output:,} out")
+    elif nothing:
+        yield label_row("used", nothing)
 
 
 def _draw_cautions(told: Summary) -> Iterator[Line]:

@@ -45,7 +45,6 @@ class Detail(Enum):
 
 
 def draw_sandbox(state: TaskState) -> Span:
-    """Return how well a task's commands were kept in."""
     if state.sandbox == "none":
         return span(UNSANDBOXED, Style.WARN)
     gaps = f": not isolated: {', '.join(state.gaps)}" if state.gaps else ""
@@ -53,14 +52,12 @@ def draw_sandbox(state: TaskState) -> Span:
 
 
 def describe_sides(surface: Side, code: Side) -> str:
-    """Return whose checks ran on whose code, if their trees differ."""
     if surface is code:
         return ""
     return ", original checks" if surface is Side.BASE else ", without the change"
 
 
 def list_reasons(decided: Sequence[str], ambiguities: Sequence[str]) -> tuple[str, ...]:
-    """Return the reasons for a task's class; what is unclear is one item."""
     return (*decided, *([f"ambiguity: {', '.join(ambiguities)}"] if ambiguities else []))
 
 
@@ -130,7 +127,6 @@ def format_local(at: str) -> str:
 
 
 def count_seconds(start: str, end: str) -> float | None:
-    """Return the seconds between two timestamps, or None where one is not a timestamp."""
     try:
         return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
     except (TypeError, ValueError):

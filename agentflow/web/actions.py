@@ -46,7 +46,6 @@ class _Undo(Record):
 
 
 def to_home(folder: Path) -> Path:
-    """Return the repository or the worktree that a task's folder lies in."""
     return folder.parents[2]
 
 
@@ -56,7 +55,6 @@ class Continuations:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._begun: dict[Path, DetachedProgram] = {}
-        """By the folder of the task."""
 
     def begin(self, folder: Path) -> None:
         """Start `agentflow resume`. Raises TaskLocked while a task is at work."""
@@ -109,7 +107,12 @@ class Actions:
                 send_message(self._find_git(folder), folder, text)
                 return "The working role reads it before its next turn."
             case "stop":
-                return self._stop(folder)
+                status = load_state(folder).status
+                if status not in OPEN:
+                    raise StateError(f"the task is over: {status}")
+                ending = cancel_task(self._find_git(folder).root, folder.name)
+                what = "was asked to stop and is still ending" if ending.is_pending else "has stopped"
+                return f"The task {what}."
             case "resume":
                 self._continuations.begin(folder)
                 return "The task continues."
@@ -132,13 +135,6 @@ class Actions:
             return f"{waits} more to decide before the task continues."
         self._continuations.begin(folder)
         return "The task continues."
-
-    def _stop(self, folder: Path) -> str:
-        status = load_state(folder).status
-        if status not in OPEN:
-            raise StateError(f"the task is over: {status}")
-        ending = cancel_task(self._find_git(folder).root, folder.name)
-        return f"The task {'was asked to stop and is still ending' if ending.is_pending else 'has stopped'}."
 
 
 def _describe_undo(done: UndoResult) -> str:

@@ -85,6 +85,9 @@ class _Pages:
         site, reads = self._site, ["GET", "HEAD"]
         task = "/tasks/{task_id}"
 
+        def send_asset(name: str, _: Request) -> Response:
+            return Response((_HERE / name).read_bytes(), media_type=_ASSETS[name])
+
         def show_task(request: Request) -> Response:
             return HTMLResponse(site.show_task(request.path_params["task_id"]))
 
@@ -93,7 +96,7 @@ class _Pages:
                 Route("/", lambda _: HTMLResponse(site.show_list()), methods=reads),
                 Route("/live", lambda _: self._stream(site.render_list)),
                 Route("/style.css", lambda _: Response(read_style(), media_type="text/css"), methods=reads),
-                *(Route(f"/{name}", partial(_send_asset, name), methods=reads) for name in _ASSETS),
+                *(Route(f"/{name}", partial(send_asset, name), methods=reads) for name in _ASSETS),
                 Route(f"{task}/", show_task, methods=reads),
                 Route(f"{task}/live", self._follow_task),
                 Route(f"{task}/evidence/{{evidence_id}}", self._show_evidence, methods=reads),
@@ -128,12 +131,10 @@ class _Pages:
             body += chunk
             if len(body) > _MOST_BYTES:
                 return JSONResponse({"error": "this is too long"}, 413)
-        said = await anyio.to_thread.run_sync(self._run_action, request, body)
+        folder = await anyio.to_thread.run_sync(self._site.find_task, request.path_params["task_id"])
+        action = request.path_params["action"]
+        said = await anyio.to_thread.run_sync(self._site.actions.run, action, folder, body)
         return JSONResponse({"said": said})
-
-    def _run_action(self, request: Request, body: bytes) -> str:
-        folder = self._site.find_task(request.path_params["task_id"])
-        return self._site.actions.run(request.path_params["action"], folder, body)
 
     def _tell_error(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, AgentflowError)
@@ -141,10 +142,6 @@ class _Pages:
         if request.method == "POST":
             return JSONResponse({"error": str(error), "hint": error.hint}, code)
         return HTMLResponse(render_error(str(error), error.hint), code)
-
-
-def _send_asset(name: str, _: Request) -> Response:
-    return Response((_HERE / name).read_bytes(), media_type=_ASSETS[name])
 
 
 _LOOK_SECONDS = 0.25

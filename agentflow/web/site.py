@@ -103,7 +103,9 @@ class Site:
         folder = self.find_task(task_id)
         is_at_work = self._continuations.is_at_work(to_home(folder))
         failure = self._continuations.explain_failure(folder)
-        stamp = (*_stamp_task(folder), is_at_work, failure)
+        runs = sorted((folder / "runs").glob("*.jsonl"))
+        files = map(_stamp, (folder / reading.EVENTS, folder / reading.EVIDENCE, *runs))
+        stamp = (*files, is_at_work, failure)
         kept = self._tasks.get(task_id)
         if kept is None or kept.stamp != stamp:
             before = kept.page if kept else None
@@ -176,11 +178,6 @@ def _render_all(page: TaskPage, failure: str) -> Parts:
     waiting = fill_template("web/waiting.html", items=items, approved=APPROVED) if items else ""
     mine = {"waiting": waiting, "head": parts.pop("head"), "controls": controls}
     return {**{name: text for name, text in mine.items() if text}, **parts}
-
-
-def _stamp_task(folder: Path) -> _Stamp:
-    runs = sorted((folder / "runs").glob("*.jsonl"))
-    return tuple(map(_stamp, (folder / reading.EVENTS, folder / reading.EVIDENCE, *runs)))
 
 
 def _stamp(path: Path) -> tuple[str, int, int]:

@@ -13,13 +13,14 @@ import pytest
 from agentflow.core.evidence import Command, Execution
 from agentflow.process import (
     GRACE_SECONDS,
+    KEEP_BYTES,
+    TAIL_BYTES,
     capture,
     exchange,
     make_child_environment,
     make_timestamp,
     run,
 )
-from agentflow.streams import KEEP_BYTES, TAIL_BYTES
 from tests.support.processes import processes
 from tests.support.repo import eventually
 

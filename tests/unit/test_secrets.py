@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentflow import redact
+from agentflow.process import OutputCollector
 from agentflow.redact import MARK, Redactor, keep_secret, make_json_visible, redact_bytes, redact_text
-from agentflow.streams import OutputCollector
 
 PEM = (
     "-----BEGIN OPENSSH PRIVATE KEY-----\n"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentflow.batch.pool import SharedBudget
+from agentflow.batch.run import SharedBudget
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Budget
 

@@ -8,8 +8,8 @@ import pytest
 from agentflow.batch.folder import BUNDLE, TaskFolder
 from agentflow.batch.parcel import accept_files, do_here, pack_parcel
 from agentflow.batch.plan import BatchTask, HiddenCheck
-from agentflow.batch.pool import BatchOptions
 from agentflow.batch.results import RESULT, BatchResult, read_lost
+from agentflow.batch.run import BatchOptions
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Budget

@@ -6,8 +6,8 @@ import anyio
 
 from agentflow.batch.folder import TaskFolder
 from agentflow.batch.plan import BatchTask
-from agentflow.batch.pool import BatchOptions, TaskBegun, TaskPool
 from agentflow.batch.results import BatchResult, add_lost, read_result, save_result
+from agentflow.batch.run import BatchOptions, TaskBegun, TaskPool
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Budget
 from agentflow.core.task import Status

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.ci.coverage import Coverage, JudgedTask, find_coverage, find_start, lay_out_tree
+from agentflow.ci.review import Coverage, JudgedTask, find_coverage, find_start, lay_out_tree
 from agentflow.core.errors import UsageError
 from agentflow.core.task import TaskState
 from agentflow.workspace.git import open_repository
