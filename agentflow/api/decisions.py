@@ -134,11 +134,6 @@ def explain_foreign(git: Git, folder: Path) -> str:
     return "you have no record of having begun it like this"
 
 
-def is_own_task(git: Git, folder: Path) -> bool:
-    """Return whether a task is this user's. Raises CorruptState."""
-    return not explain_foreign(git, folder)
-
-
 def require_own(git: Git, folder: Path) -> None:
     """Refuse a task that somebody else may have made. Raises StateError."""
     if why := explain_foreign(git, folder):

@@ -67,21 +67,21 @@ def _load_plugins(root: Path) -> Plugins:
     own = read_own_plugin(root) if trusted.covers(PLUGIN_MANIFEST) else None
     if own is None:
         return Plugins(all=tuple(found))
-    own = _select(own, lambda path: trusted.covers(path.relative_to(root).as_posix()))
+
+    def counts(path: Path) -> bool:
+        return trusted.covers(path.relative_to(root).as_posix())
+
+    own = own.replace(
+        agents=tuple(filter(counts, own.agents)),
+        commands=tuple(filter(counts, own.commands)),
+        hooks=tuple(filter(counts, own.hooks)),
+        skills=tuple(folder for folder in own.skills if counts(folder / SKILL_FILE)),
+        # the usual file of servers is the repository's
+        servers=tuple(each for each in own.servers if each.path.parent != each.root and counts(each.path)),
+    )
     names = [plugin.name for plugin in found]
     twice = f"two plugins are named {own.name}: of the repository's only the hooks count"
     return Plugins(all=(*found, own), warnings=(twice,) if own.name in names else ())
-
-
-def _select(plugin: Plugin, counts: Callable[[Path], bool]) -> Plugin:
-    """Return a plugin with the parts whose file counts; the usual file of servers is the repository's."""
-    return plugin.replace(
-        agents=tuple(filter(counts, plugin.agents)),
-        commands=tuple(filter(counts, plugin.commands)),
-        hooks=tuple(filter(counts, plugin.hooks)),
-        skills=tuple(folder for folder in plugin.skills if counts(folder / SKILL_FILE)),
-        servers=tuple(each for each in plugin.servers if each.path.parent != each.root and counts(each.path)),
-    )
 
 
 def list_plugin_servers(root: Path) -> tuple[PluginServers, ...]:

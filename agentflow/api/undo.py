@@ -277,20 +277,16 @@ def _write_message(task: TaskState, diff: str) -> str:
     word = _WORD.match(subject)
     is_name = word is None or re.search(rf"\b{re.escape(word[0])}\b", diff)
     body = (summary if subject != summary.rstrip(".") else "", f"Task: {asked}" if summary else "")
-    parts = (
-        subject if is_name else subject[0].upper() + subject[1:],
-        *(textwrap.fill(text, 72) for text in body),
-        _write_trailers(task),
-    )
-    return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def _write_trailers(task: TaskState) -> str:
     verdict = task.verdict
     caveats = f" ({', '.join(verdict.caveats)})" if verdict and verdict.caveats else ""
-    rows = {
+    trailers = {
         "Agentflow-Task": task.task_id,
         "Agentflow-Verdict": f"{task.status}{caveats}",
         "Agentflow-Evidence": ", ".join(verdict.evidence) if verdict else "",
     }
-    return "\n".join(f"{name}: {value}" for name, value in rows.items() if value)
+    parts = (
+        subject if is_name else subject[0].upper() + subject[1:],
+        *(textwrap.fill(text, 72) for text in body),
+        "\n".join(f"{name}: {value}" for name, value in trailers.items() if value),
+    )
+    return "\n\n".join(filter(None, parts)) + "\n"

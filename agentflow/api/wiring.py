@@ -14,7 +14,7 @@ from agentflow.api.content import (
     remove_denied_tools,
     withhold_provider_tools,
 )
-from agentflow.api.decisions import is_own_task
+from agentflow.api.decisions import explain_foreign
 from agentflow.api.models import (
     NO_MODEL,
     NO_MODEL_ADVICE,
@@ -226,7 +226,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
             store,
             Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry),
             load_well_known(setup.git.root),
-            partial(is_own_task, setup.git),
+            lambda folder: not explain_foreign(setup.git, folder),
         ),
         watch=_watch_hooks(setup, store.task),
         room=partial(find_context_limits, settings=setup.settings),

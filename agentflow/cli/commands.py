@@ -1,6 +1,5 @@
 """The commands: their table, how one of them is found and run, and what an error becomes."""
 
-import difflib
 import os
 import shlex
 import sys
@@ -18,7 +17,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from agentflow import __version__
-from agentflow.cli.printing import say_error, tell_error
+from agentflow.cli.printing import say_error, suggest, tell_error
 from agentflow.core.errors import AgentflowError, Exit, UsageError, advise_on_os_error, describe_os_error
 from agentflow.redact import redact_text, to_one_line
 from agentflow.view.text import send
@@ -225,12 +224,12 @@ class _Commands(TyperGroup):
         """Return the named command. Raises UsageError with the name that was meant."""
         if args[0].startswith("-") or args[0] in COMMANDS:
             return super().resolve_command(ctx, args)
-        near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
         is_text = len(" ".join(args).split()) > 1 and args[1:] != ["--help"]
         start = f"to start a task: agentflow task {shlex.join(args)}"
         hint = start if is_text else "see agentflow help all" if args[1:] else "see agentflow --help"
-        raise UsageError(f"there is no command {to_one_line(args[0], 60)}{meant}", hint=hint)
+        raise UsageError(
+            f"there is no command {to_one_line(args[0], 60)}{suggest(args[0], COMMANDS)}", hint=hint
+        )
 
     def format_commands(self, _ctx: "Context", formatter: "HelpFormatter") -> None:
         """Write nothing: the commands stand above the options."""

@@ -240,9 +240,11 @@ def _split_by_run(happened: tuple[StoredEvent, ...], roots: tuple[str, ...]) -> 
         row = (told.get("call_id", ""), text)
         if kind not in _BEGINNINGS or row not in stream:
             stream.append(row)
-    return {run: list(_sort_by_call(stream)) for run, stream in streams.items()}
-
-
-def _sort_by_call(stream: list[tuple[str, str]]) -> Iterator[str]:
-    for is_call, stretch in groupby(stream, key=lambda one: one[0] != ""):
-        yield from (text for _, text in (sorted(stretch, key=itemgetter(0)) if is_call else stretch))
+    ordered: dict[int, list[str]] = {}
+    for run, stream in streams.items():
+        for is_call, stretch in groupby(stream, key=lambda row: row[0] != ""):
+            rows = list(stretch)
+            if is_call:
+                rows.sort(key=itemgetter(0))
+            ordered.setdefault(run, []).extend(text for _, text in rows)
+    return ordered

@@ -435,11 +435,10 @@ def relaunch(
     found = find_task_folder(git.root, task_id)
     tell_edits(git.root, found)
     request = request.replace(agree=agree)
+    ask, is_named = _choose_ask(request.consent), bool(task_id)
     with (
         _open_events(request.events) as sink,
-        resume_session(
-            git, found.name, request, _choose_ask(request.consent), is_named=bool(task_id)
-        ) as session,
+        resume_session(git, found.name, request, ask, is_named=is_named) as session,
     ):
         code = _drive(session, request, sink, steering)
     _tell_worktree(git.root, found.name, request)
@@ -541,12 +540,10 @@ def _print_result(crew: Crew, task: TaskState, request: TaskRequest, *, is_sessi
         return
     stream = sys.stderr if request.events == "-" else sys.stdout
     medium, root = choose_medium(stream, os.environ), crew.git.root
-    is_here = any(Path.cwd().is_relative_to(place) for place in (root, find_main(root)))
+    is_here = any(map(Path.cwd().is_relative_to, (root, find_main(root))))
     elsewhere = "" if is_here else str(root)
-    snapshot, diff = (
-        load_snapshot(crew.store.folder),
-        "" if _is_unchanged(crew, task) else crew.make_diff(task),
-    )
+    snapshot = load_snapshot(crew.store.folder)
+    diff = "" if _is_unchanged(crew, task) else crew.make_diff(task)
     rows = draw_verdict(snapshot, diff, elsewhere, request.detail, is_styled=stream.isatty())
     rows = tuple(map(name_as_slash_commands, rows)) if is_session else rows
     write_lines((BLANK, *rows) if medium.live and request.detail is Detail.FULL else rows, stream, medium)
