@@ -168,8 +168,6 @@ def send_message(git: Git, folder: Path, text: str) -> None:
     require_own(git, folder)
     task = load_state(folder)
     if task.status not in (Status.RUNNING, Status.SUSPENDED):
-        raise StateError(
-            f"task {folder.name} is over: {task.status}",
-            hint="start another task, or a follow-up of it in a session",
-        )
+        hint = "start another task, or a follow-up of it in a session"
+        raise StateError(f"task {folder.name} is over: {task.status}", hint=hint)
     add_message(folder, text)

@@ -246,10 +246,8 @@ def require_new_name(candidate: PluginCandidate) -> None:
     known = open_store().find(candidate.plugin.name)
     same = known and (known.source, known.entry) == (candidate.record.source, candidate.record.entry)
     if known and not same:
-        raise UsageError(
-            f"there is a plugin {known.name} already, from {known.source}",
-            hint=f"agentflow plugins remove {known.name}",
-        )
+        hint = f"agentflow plugins remove {known.name}"
+        raise UsageError(f"there is a plugin {known.name} already, from {known.source}", hint=hint)
 
 
 def install_plugin(candidate: PluginCandidate) -> None:

@@ -163,10 +163,8 @@ def _refuse(plan: UndoPlan, task_id: str) -> None:
         (plan.unclear, "changed by its last command or later; the task was killed at that moment"),
     )
     said = "; ".join(f"{why}: {list_some(paths, MOST_LISTED)}" for paths, why in reasons if paths)
-    raise StateError(
-        f"nothing was undone. {said}",
-        hint=f"keep what you need of them, then agentflow undo {task_id} --force",
-    )
+    hint = f"keep what you need of them, then agentflow undo {task_id} --force"
+    raise StateError(f"nothing was undone. {said}", hint=hint)
 
 
 def _is_others_turn(root: Path, folder: Path) -> bool:

@@ -57,9 +57,8 @@ def make_worktree(folder: Path, branch: str | None) -> Worktree:
     """
     git = open_repository(folder)
     if git.head is None:
-        raise StateError(
-            "there is no commit yet that a worktree could begin at", hint="commit your files first"
-        )
+        hint = "commit your files first"
+        raise StateError("there is no commit yet that a worktree could begin at", hint=hint)
     for place in (_WORKTREES.parent, _WORKTREES):
         if (git.root / place).is_symlink():
             raise ConfigError(f"{place} is a link; agentflow makes worktrees there and follows none")
@@ -187,9 +186,8 @@ def open_home(folder: Path, task_id: str | None) -> Git:
         return _open_worktree(git, newest)
     fitting = [home for home, names in known.items() if any(name.startswith(task_id) for name in names)]
     if len(fitting) > 1:
-        raise TaskNotFound(
-            f"{to_one_line(task_id, 60)} matches more than one task", hint="name more of its id"
-        )
+        hint = "name more of its id"
+        raise TaskNotFound(f"{to_one_line(task_id, 60)} matches more than one task", hint=hint)
     return _open_worktree(git, fitting[0] if fitting else git.root)
 
 

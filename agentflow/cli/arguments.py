@@ -82,10 +82,8 @@ def _takes_next(word: str, known: Mapping[str, bool], command: str) -> bool:
             return False
     if name in LATER:
         raise UsageError(f"{name} is not in this version")
-    raise UsageError(
-        f"unknown option {name}{suggest(name, known, cutoff=0.8)}",
-        hint=f"if it belongs to the text, quote the whole text or put -- before it: {command} -- TEXT",
-    )
+    hint = f"if it belongs to the text, quote the whole text or put -- before it: {command} -- TEXT"
+    raise UsageError(f"unknown option {name}{suggest(name, known, cutoff=0.8)}", hint=hint)
 
 
 def make_group() -> typer.Typer:

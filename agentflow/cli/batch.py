@@ -411,9 +411,8 @@ def _read_checked(words: list[str]) -> tuple[Path, tuple[BatchTask, ...]]:
 
 def _compare(words: list[str], *, json: bool) -> int:
     if len(words) != 2:
-        raise UsageError(
-            "name the folders of two runs", hint="agentflow eval compare before.batch after.batch"
-        )
+        hint = "agentflow eval compare before.batch after.batch"
+        raise UsageError("name the folders of two runs", hint=hint)
     first, second = (read_results(Path(word)) for word in words)
     found = compare_runs(first, second)
     tell_result(found, _contrast(found, words), json=json)

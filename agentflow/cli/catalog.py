@@ -117,10 +117,8 @@ def _write_start(template: str, kind: str, name: str, folder: Path, *, is_users:
     claude = find_folders(os.environ).claude if is_users else open_repository(folder).root / ".claude"
     path = claude / kind
     if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
-        raise UsageError(
-            f"{name!r} is not a valid name",
-            hint="use lower-case letters, digits and single hyphens, at most 64",
-        )
+        hint = "use lower-case letters, digits and single hyphens, at most 64"
+        raise UsageError(f"{name!r} is not a valid name", hint=hint)
     if os.path.lexists(path):
         raise UsageError(f"{path} already exists", hint="choose another name, or edit that file")
     title = name.replace("-", " ")
@@ -344,9 +342,8 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
     if found is None:
         raise UnknownTool(f"there is no tool {name} here", hint="agentflow tools list shows them")
     if name in WEB and not holders:
-        raise UnknownTool(
-            f"there is no tool {name} here", hint="network: [explorer] in config.yaml opens the web"
-        )
+        hint = "network: [explorer] in config.yaml opens the web"
+        raise UnknownTool(f"there is no tool {name} here", hint=hint)
     row = {**_to_tool_row(found), "roles": holders, "input": to_spec(found).input_schema}
     tell_result(row, _draw_tool(row), json=json)
 

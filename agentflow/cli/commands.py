@@ -144,7 +144,7 @@ _PROVE = (
         "verify:verify_here",
         "Run this repository's checks, or re-run the checks recorded for a task.",
     ),
-    CommandRow("replay", "replay", "Run a task again from its recorded model replies and compare."),
+    CommandRow("replay", "verify", "Run a task again from its recorded model replies and compare."),
     CommandRow(
         "export",
         "verify:export_bundle",
@@ -169,7 +169,7 @@ _SET_UP = (
     CommandRow("acp", "servers", "Serve an editor over stdin and stdout."),
     CommandRow("config", "config", "Show each setting and where it came from."),
     CommandRow("check", "config", "Validate settings, roles, skills and hooks."),
-    CommandRow("doctor", "doctor", "Test the sandbox and report what is installed and configured."),
+    CommandRow("doctor", "config", "Test the sandbox and report what is installed and configured."),
     CommandRow("permissions", "explain", "Show how the permission rules decide a command."),
 )
 GROUPS = {"Run": _RUN, "Decide": _DECIDE, "Look": _LOOK, "Prove": _PROVE, "Set up": _SET_UP}

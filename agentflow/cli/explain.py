@@ -222,9 +222,8 @@ def _find_point(event: str) -> Point:
         return Point(event)
     if event in NEVER_FIRED:
         raise UsageError(f"{event} never happens in agentflow", hint=f"events are {', '.join(points)}")
-    raise UsageError(
-        f"there is no event {event}{suggest(event, points)}", hint=f"events are {', '.join(points)}"
-    )
+    hint = f"events are {', '.join(points)}"
+    raise UsageError(f"there is no event {event}{suggest(event, points)}", hint=hint)
 
 
 def _try(known: "KnownHook", event: HookEvent) -> dict[str, Any]:

@@ -560,7 +560,5 @@ def _require_outside(git: Git, events: str | None) -> None:
             continue
         name = place.relative_to(git.root).as_posix()
         if git.drop_ignored([f"A {name}"]):
-            raise UsageError(
-                f"the output would go to {name} and change the files that are judged",
-                hint="write it outside the repository, or let git ignore it",
-            )
+            hint = "write it outside the repository, or let git ignore it"
+            raise UsageError(f"the output would go to {name} and change the files that are judged", hint=hint)
