@@ -393,9 +393,8 @@ def _list_findings(found: Diagnosis) -> Iterator[Line]:
     yield BLANK
     yield label_row("model", span(found.model))
     if found.endpoint:
-        yield label_row(
-            "endpoint", span(found.endpoint), span("  answers" if found.reachable else "  does not answer")
-        )
+        answers = "  answers" if found.reachable else "  does not answer"
+        yield label_row("endpoint", span(found.endpoint), span(answers))
         names = ", ".join(found.credentials)
         yield label_row("key", span(f"{names} present") if names else span("none", Style.WARN))
     yield label_row("settings", span(found.settings or "none: every setting has its default"))
@@ -409,9 +408,8 @@ def _draw_sandbox(found: Diagnosis) -> Iterator[Line]:
     yield label_row("sandbox", span(found.sandbox, Style.GOOD if good else Style.WARN), span(reason))
     for gap in found.gaps:
         yield label_row("", span(f"not isolated: {gap}", Style.WARN))
-    yield label_row(
-        "by design", span("commands can read the whole git history, including any secrets in it", Style.DIM)
-    )
+    history = "commands can read the whole git history, including any secrets in it"
+    yield label_row("by design", span(history, Style.DIM))
     yield label_row("hidden", span(" ".join(found.hidden)))
     if found.shown:
         yield label_row("except", span(" ".join(found.shown), Style.DIM))
@@ -427,10 +425,8 @@ def _draw_attacks(found: Diagnosis) -> Iterator[Line]:
         yield line(column("  attack", _NAME, Style.DIM), *heads)
     for attack in found.attacks:
         marks = (_MARKS[attack.held.get(who)] for who in WHO)
-        head = pass_mark(all(attack.held.values()))
-        yield line(
-            head, column(attack.name, _NAME - 2), *(column(text, _MARK, style) for text, style in marks)
-        )
+        cells = (column(text, _MARK, style) for text, style in marks)
+        yield line(pass_mark(all(attack.held.values())), column(attack.name, _NAME - 2), *cells)
 
 
 def _read_version(name: str) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import typer
@@ -55,9 +55,6 @@ from agentflow.workflow.gates import go_on, record_answer
 from agentflow.workflow.run import run_phases
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.working_copy import lay_out, share_environments
-
-if TYPE_CHECKING:
-    from agentflow.ci.review import ReviewRemark
 
 RECORDED = typer.Argument(
     None,
@@ -231,14 +228,6 @@ LABEL = typer.Option("agentflow", "--label", metavar="NAME", help="The issue lab
 _MOST_BYTES = 20_000_000
 
 
-class CiDemands(Record):
-    """What a pull request has to have, and how its commands run."""
-
-    task: bool
-    killed: bool
-    no_sandbox: bool
-
-
 class CiEvent(Record):
     """A pull request, a label put on an issue, or neither."""
 
@@ -300,56 +289,47 @@ def ci(
     for in all changed code, as by `verify --mutants`, and fail. Started by a label on an issue, it carries
     out what the issue says and commits it on a branch. Exit codes are those of `verify` and `task`.
     """
+    from agentflow.api.mutation import MutationRequest, describe_mutation, find_mutation
+    from agentflow.ci.coverage import find_start
+    from agentflow.ci.review import (
+        PullRequestReview,
+        find_named_tasks,
+        review_pull_request,
+        to_annotation,
+        to_sarif,
+    )
+    from agentflow.ci.review import require_killed as fail_survivors
+
     git, event = open_repository(folder), _read_event(os.environ)
     if event.issue:
         return _work_on_issue(git, event, label, model, no_sandbox=no_sandbox)
     start = base or event.base
     if not start:
         raise ConfigError("the base of the pull request is not known", hint="agentflow ci --base origin/main")
-    demands = CiDemands(task=require, killed=require_killed, no_sandbox=no_sandbox)
-    return _verify_again(git, event, start, (summary, sarif), demands)
-
-
-def _verify_again(
-    git: Git, event: CiEvent, base: str, targets: tuple[Path | None, Path | None], demands: CiDemands
-) -> int:
-    from agentflow.ci.review import PullRequestReview, find_named_tasks, review_pull_request
-
-    named = find_named_tasks(git, base, event.description)
-    code = Exit.NOT_VERIFIED if demands.task and not named else Exit.VERIFIED
+    named = find_named_tasks(git, start, event.description)
+    code = Exit.NOT_VERIFIED if require and not named else Exit.VERIFIED
     review = PullRequestReview(exit_code=code, remarks=(), text="")
     if not named:
         say("No commit of this pull request names an agentflow task, so nothing was verified.")
-        if not demands.killed:
+        if not require_killed:
             return code
-    sandbox = open_sandbox(git, TaskRequest(no_sandbox=demands.no_sandbox))
+    sandbox = open_sandbox(git, TaskRequest(no_sandbox=no_sandbox))
     say(describe_sandbox(sandbox))
     if named:
-        review = review_pull_request(sandbox, git, base, named, show)
-    if demands.killed:
-        from agentflow.api.mutation import MutationRequest, describe_mutation, find_mutation
-        from agentflow.ci.coverage import find_start
-        from agentflow.ci.review import require_killed
-
-        request = MutationRequest(revisions=f"{find_start(git, base, 'HEAD')}..HEAD", tell=say)
-        show(describe_mutation(found := find_mutation(sandbox, git, request)))
-        review = require_killed(review, found)
-    _tell(review.remarks, review.text, targets)
-    return review.exit_code
-
-
-def _tell(remarks: "Sequence[ReviewRemark]", text: str, targets: tuple[Path | None, Path | None]) -> None:
-    from agentflow.ci.review import to_annotation, to_sarif
-
-    summary, sarif = targets
+        review = review_pull_request(sandbox, git, start, named, show)
+    if require_killed:
+        request = MutationRequest(revisions=f"{find_start(git, start, 'HEAD')}..HEAD", tell=say)
+        show(describe_mutation(mutation := find_mutation(sandbox, git, request)))
+        review = fail_survivors(review, mutation)
     place = summary or os.environ.get("GITHUB_STEP_SUMMARY")
     if place:
-        _append(Path(place), text)
+        _append(Path(place), review.text)
     if sarif is not None:
-        write_result(sarif, encode(to_sarif(remarks)).decode())
+        write_result(sarif, encode(to_sarif(review.remarks)).decode())
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        for remark in remarks:
+        for remark in review.remarks:
             say(to_annotation(remark))
+    return review.exit_code
 
 
 def _append(place: Path, text: str) -> None:
