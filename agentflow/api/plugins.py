@@ -250,11 +250,6 @@ def require_new_name(candidate: PluginCandidate) -> None:
         raise UsageError(f"there is a plugin {known.name} already, from {known.source}", hint=hint)
 
 
-def install_plugin(candidate: PluginCandidate) -> None:
-    """Copy a plugin that a person agreed to, and write down what it holds."""
-    open_store().install(candidate.record, candidate.folder)
-
-
 def require_installed(name: str) -> InstalledPlugin:
     """Return the plugin of a name. Raises UsageError."""
     store = open_store()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import typer
 
 from agentflow.api.boundary import TaskRequest
-from agentflow.api.models import stream_model
+from agentflow.api.models import find_live
 from agentflow.api.session import Ask, Session, begin_session, resume_session, run_session
 from agentflow.api.undo import CommitAnswers, commit_task
 from agentflow.api.wiring import prepare
@@ -454,8 +454,9 @@ def _drive(session: Session, request: TaskRequest, sink: BinaryIO | None, steeri
         if request.stream:
             shown = Redactor(partial(_tell_streamed, sink if request.events == "-" else None))
             stack.callback(shown.finish)
-            model = stream_model(session.setup.model, shown.add)
-            session = session.replace(setup=session.setup.replace(model=model))
+            if live := find_live(session.setup.model):
+                setup = session.setup.replace(model=live.stream_to(shown.add))
+                session = session.replace(setup=setup)
             store.observers.append(lambda told: shown.finish() if isinstance(told.event, Replied) else None)
             medium = medium.replace(live=False)
         if request.detail is not Detail.VERDICT:
