@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agentflow.api.trust import (
-    list_trusted_roles,
+    list_role_files,
     list_untrusted,
     load_project_hooks,
     load_trust_here,
@@ -47,6 +47,8 @@ from agentflow.settings import (
     find_folders,
     load_settings,
 )
+from agentflow.store.journal import load_runs
+from agentflow.store.reading import find
 from agentflow.tools.registry import Toolbox, build_toolbox
 
 
@@ -134,9 +136,8 @@ def withhold_provider_tools(
 
 def _has_search(model: str, settings: Settings, root: Path) -> bool:
     if model.startswith("replay:"):
-        from agentflow.api.models import has_offered_search
-
-        return has_offered_search(model, root)
+        runs = load_runs(find(root, model.removeprefix("replay:")))
+        return any(tool.by_provider for run in runs for tool in run.head.tools)
     from agentflow.model.endpoint import can_search
 
     return can_search(model, settings, os.environ)
@@ -148,7 +149,11 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
     A wrong file that plays no part of the pipeline may be for other tools: it is left out with a warning.
     """
     calls = load_settings(os.environ).limits.calls
-    roles = load_roles(find_folders(os.environ).claude, list_trusted_roles(root), calls)
+    trusted = load_trust_here(root)
+    trusted_roles = tuple(
+        path for path in list_role_files(root) if trusted.covers(path.relative_to(root).as_posix())
+    )
+    roles = load_roles(find_folders(os.environ).claude, trusted_roles, calls)
     skills, notes = load_skills_here(root)
     warnings = [*roles.warnings, *notes]
     if has_plugins(root):

@@ -134,11 +134,6 @@ def explain_foreign(git: Git, folder: Path) -> str:
     return "you have no record of having begun it like this"
 
 
-def is_own_task(git: Git, folder: Path) -> bool:
-    """Return whether a task is this user's. Raises CorruptState."""
-    return not explain_foreign(git, folder)
-
-
 def require_own(git: Git, folder: Path) -> None:
     """Refuse a task that somebody else may have made. Raises StateError."""
     if why := explain_foreign(git, folder):
@@ -173,8 +168,6 @@ def send_message(git: Git, folder: Path, text: str) -> None:
     require_own(git, folder)
     task = load_state(folder)
     if task.status not in (Status.RUNNING, Status.SUSPENDED):
-        raise StateError(
-            f"task {folder.name} is over: {task.status}",
-            hint="start another task, or a follow-up of it in a session",
-        )
+        hint = "start another task, or a follow-up of it in a session"
+        raise StateError(f"task {folder.name} is over: {task.status}", hint=hint)
     add_message(folder, text)

@@ -1,11 +1,9 @@
 """From a model's name to the model, its tiers and its limits."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import anyio
 
 from agentflow.core.errors import ModelRejected, UsageError
 from agentflow.core.evidence import By
@@ -13,7 +11,6 @@ from agentflow.core.messages import ContextLimits, Reply
 from agentflow.core.pending import Budget
 from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
-from agentflow.core.task import TaskState
 from agentflow.loop.history import request_of
 from agentflow.model.scripted import Exchange, ReplayModel, load_script
 from agentflow.model.tiers import (
@@ -22,7 +19,6 @@ from agentflow.model.tiers import (
     FAST,
     LIVE,
     REPAIR,
-    Meter,
     find_price,
     find_tier,
     find_window,
@@ -33,7 +29,7 @@ from agentflow.model.tiers import (
 from agentflow.redact import keep_secret
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Deadlines, Settings
-from agentflow.store.journal import RecordedRequest, load_runs, read_exchanges
+from agentflow.store.journal import RecordedRequest, read_exchanges
 from agentflow.store.reading import find, read_evidence
 
 if TYPE_CHECKING:
@@ -44,7 +40,6 @@ if TYPE_CHECKING:
 
 NO_MODEL = "No model is configured."
 NO_MODEL_ADVICE = "Set ANTHROPIC_API_KEY to do other tasks, or name a model with --model or AGENTFLOW_MODEL."
-_CLOSING_SECONDS = 0.1
 _NO_KEY = "set ANTHROPIC_API_KEY, or name a server of your own that needs none with ANTHROPIC_BASE_URL"
 
 
@@ -119,12 +114,6 @@ def _open_source(found: "Endpoint", deadlines: Deadlines, environ: Mapping[str, 
     return Direct(found, deadlines)
 
 
-def stream_model(model: Model, on_delta: Callable[[str], None]) -> Model:
-    """Return a model that passes text on as it arrives, if it can."""
-    live = _find_live(model)
-    return live.stream_to(on_delta) if live else model
-
-
 def observe_model(model: Model, observe: Observer) -> Model:
     """Return a model that reports its tries to an observer, if it can have any."""
     if model.name == REPAIR:
@@ -132,14 +121,8 @@ def observe_model(model: Model, observe: Observer) -> Model:
 
         assert isinstance(model, Repair)
         return model.report_to(observe)
-    live = _find_live(model)
+    live = find_live(model)
     return live.report_to(observe) if live else model
-
-
-def limit_model(model: Model, task: TaskState) -> Model:
-    """Return a model that refuses requests beyond what is left of a task's budget."""
-    live = _find_live(model)
-    return live.limit_by(Meter(task.budget, task.usage)) if live else model
 
 
 def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings: Settings) -> None:
@@ -156,20 +139,7 @@ def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings:
         )
 
 
-async def reach_model(model: Model) -> None:
-    """Check that a live model's server can be reached. Raises ModelError."""
-    if live := _find_live(model):
-        await live.reach()
-
-
-async def close_model(model: Model) -> None:
-    """Close a live model's connection, without waiting for a slow server."""
-    if live := _find_live(model):
-        with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
-            await live.close()
-
-
-def _find_live(model: Model) -> "LiveModel | None":
+def find_live(model: Model) -> "LiveModel | None":
     """Return the model if it is asked over the network, else None without loading that code."""
     if not parse_choice(model.name).is_live:
         return None
@@ -201,12 +171,6 @@ def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings
                     f"{named} takes no tools, so it cannot work as the {role.part or role.name}",
                     hint=f"give {find_tier(role.model)} another model under models in config.yaml",
                 )
-
-
-def has_offered_search(name: str, root: Path) -> bool:
-    """Return whether a saved task's requests offered tools that the provider runs. Raises TaskNotFound."""
-    runs = load_runs(find(root, name.removeprefix("replay:")))
-    return any(tool.by_provider for run in runs for tool in run.head.tools)
 
 
 def _load_recorded(name: str, root: Path) -> ReplayModel:

@@ -74,13 +74,15 @@ def find_mutation(sandbox: Sandbox, git: Git, request: MutationRequest) -> DiffM
     from agentflow.verdict.mutation import try_mutants
     from agentflow.verdict.reverify import Copies
     from agentflow.verdict.target_tests import narrow
-    from agentflow.workspace.mixed_tree import read_changed_texts
+    from agentflow.workspace.mixed_tree import find_differences, read_changed_texts
 
     globs = apply_project(load_settings(os.environ), load_project(git.root)).surface
     surface = Surface(added=globs.add, removed=globs.remove)
     copies = Copies(git=git, sandbox=sandbox, said=load_well_known(git.root), surface=surface)
     end = time.monotonic() + request.seconds
-    base, tree = _read_trees(git, request.revisions)
+    before, mark, after = request.revisions.partition("..")
+    base = _find_tree(git, before or "HEAD")
+    tree = _find_tree(git, after or "HEAD") if mark else git.write_tree()
     changes = read_changed_texts(git, base, tree, _TEXT_BYTES)
     sandbox.fill_build_cache(request.cancelled)
     with copies.open(tree, git.list_ignored()) as copy:
@@ -93,10 +95,14 @@ def find_mutation(sandbox: Sandbox, git: Git, request: MutationRequest) -> DiffM
         files = git.list_paths(tree)
         repository = Repository(sandbox=place.sandbox, files=files, known=frozenset(files))
         product, new_tests = _sort_changes(repository, checks, changes, surface)
-        product = [each for each in product if _is_in(request.path, each.path)]
+        folder = f"{request.path}/"
+        product = [each for each in product if not request.path or f"{each.path}/".startswith(folder)]
         mutants, unread = list["Mutant"](), list[str]()
         for change in product:
-            lines = _list_new_lines(change)
+            differences = find_differences(change.before.splitlines(), change.after.splitlines())
+            lines = frozenset(
+                number + 1 for *_, start, until in differences for number in range(start, until)
+            )
             found = list_mutants(change.path, change.after, lines)
             mutants += found or ()
             broken = list_unreadable(change.path, change.after, lines)
@@ -113,11 +119,6 @@ def find_mutation(sandbox: Sandbox, git: Git, request: MutationRequest) -> DiffM
         tried = tuple(try_mutants(place, plan, plan.mutants, until))
     is_part = plan.check.command != tests.command
     return DiffMutants(mutants=tried, unread=tuple(unread), tests=new_tests if is_part else ())
-
-
-def _read_trees(git: Git, revisions: str) -> tuple[str, str]:
-    before, mark, after = revisions.partition("..")
-    return _find_tree(git, before or "HEAD"), _find_tree(git, after or "HEAD") if mark else git.write_tree()
 
 
 def _find_tree(git: Git, revision: str) -> str:
@@ -138,17 +139,6 @@ def _sort_changes(
     kinds = {each.path: find_kind(each.path, surface) for each in kept}
     product = [each for each in kept if is_source(each.path) and kinds[each.path] is None]
     return product, tuple(path for path, kind in kinds.items() if kind is Kind.TESTS)
-
-
-def _is_in(place: str, path: str) -> bool:
-    return place in ("", path) or path.startswith(f"{place}/")
-
-
-def _list_new_lines(change: "ChangedTexts") -> frozenset[int]:
-    from agentflow.workspace.mixed_tree import find_differences
-
-    found = find_differences(change.before.splitlines(), change.after.splitlines())
-    return frozenset(line + 1 for *_, start, end in found for line in range(start, end))
 
 
 def _prepare(
@@ -177,7 +167,7 @@ def _prepare(
 
 def describe_mutation(found: DiffMutants) -> tuple[Line, ...]:
     """Return the survivors, one line each, and a last line with the numbers."""
-    told = count_mutants(found.mutants)
+    counts = count_mutants(found.mutants)
     rows = [
         line(
             span("! " if each.is_strong else "· ", Style.WARN),
@@ -191,14 +181,11 @@ def describe_mutation(found: DiffMutants) -> tuple[Line, ...]:
         rows.append(line(f"Only {list_some(found.tests)} ran: all tests take too long here."))
     if not found.mutants:
         return (*rows, line("No changed code to try: nothing but tests, documents or removed lines differs."))
-    late = (
-        f"; {told['not_tried']} of {len(found.mutants)} not tried for want of time"
-        if told["not_tried"]
-        else ""
-    )
-    if survived := len(told["survived"]):
-        said = f"{survived} of {told['tried']} mutants survive{late}. "
+    late = f"; {counts['not_tried']} of {len(found.mutants)} not tried for want of time"
+    late = late if counts["not_tried"] else ""
+    if survived := len(counts["survived"]):
+        said = f"{survived} of {counts['tried']} mutants survive{late}. "
         said += "Add a test that fails on each, or simplify the code."
         return (*rows, line(span(said, Style.WARN)))
-    said = f"{told['killed']} of {told['tried']} mutants killed{late}"
+    said = f"{counts['killed']} of {counts['tried']} mutants killed{late}"
     return (*rows, line(span(said, Style.WARN if found.is_open else Style.GOOD)))

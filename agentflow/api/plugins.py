@@ -67,21 +67,21 @@ def _load_plugins(root: Path) -> Plugins:
     own = read_own_plugin(root) if trusted.covers(PLUGIN_MANIFEST) else None
     if own is None:
         return Plugins(all=tuple(found))
-    own = _select(own, lambda path: trusted.covers(path.relative_to(root).as_posix()))
+
+    def counts(path: Path) -> bool:
+        return trusted.covers(path.relative_to(root).as_posix())
+
+    own = own.replace(
+        agents=tuple(filter(counts, own.agents)),
+        commands=tuple(filter(counts, own.commands)),
+        hooks=tuple(filter(counts, own.hooks)),
+        skills=tuple(folder for folder in own.skills if counts(folder / SKILL_FILE)),
+        # the usual file of servers is the repository's
+        servers=tuple(each for each in own.servers if each.path.parent != each.root and counts(each.path)),
+    )
     names = [plugin.name for plugin in found]
     twice = f"two plugins are named {own.name}: of the repository's only the hooks count"
     return Plugins(all=(*found, own), warnings=(twice,) if own.name in names else ())
-
-
-def _select(plugin: Plugin, counts: Callable[[Path], bool]) -> Plugin:
-    """Return a plugin with the parts whose file counts; the usual file of servers is the repository's."""
-    return plugin.replace(
-        agents=tuple(filter(counts, plugin.agents)),
-        commands=tuple(filter(counts, plugin.commands)),
-        hooks=tuple(filter(counts, plugin.hooks)),
-        skills=tuple(folder for folder in plugin.skills if counts(folder / SKILL_FILE)),
-        servers=tuple(each for each in plugin.servers if each.path.parent != each.root and counts(each.path)),
-    )
 
 
 def list_plugin_servers(root: Path) -> tuple[PluginServers, ...]:
@@ -246,15 +246,8 @@ def require_new_name(candidate: PluginCandidate) -> None:
     known = open_store().find(candidate.plugin.name)
     same = known and (known.source, known.entry) == (candidate.record.source, candidate.record.entry)
     if known and not same:
-        raise UsageError(
-            f"there is a plugin {known.name} already, from {known.source}",
-            hint=f"agentflow plugins remove {known.name}",
-        )
-
-
-def install_plugin(candidate: PluginCandidate) -> None:
-    """Copy a plugin that a person agreed to, and write down what it holds."""
-    open_store().install(candidate.record, candidate.folder)
+        hint = f"agentflow plugins remove {known.name}"
+        raise UsageError(f"there is a plugin {known.name} already, from {known.source}", hint=hint)
 
 
 def require_installed(name: str) -> InstalledPlugin:

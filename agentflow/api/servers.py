@@ -1,7 +1,7 @@
 """The MCP servers that count in a repository, and what a task is given of them."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from agentflow.mcp.servers import ServerPlace
 
 _ON, _OFF, _ALL = "enabledMcpjsonServers", "disabledMcpjsonServers", "enableAllProjectMcpServers"
+_SHARED = ("ListMcpResources", "ReadMcpResource", "GetMcpPrompt")
+"""The tools that all servers have together."""
 UNTRUSTED = "waits for your trust: agentflow trust"
 
 
@@ -47,35 +49,27 @@ def find_accepted_file() -> Path:
     return find_folders(os.environ).config.parent / "trust" / "mcp-tools.json"
 
 
-def _list_server_files(root: Path) -> tuple[ServerFile, ...]:
+def _list_server_files(root: Path) -> Iterator[ServerFile]:
+    """Yield the files that may configure servers here; those of plugins are named `plugin_PLUGIN_SERVER`."""
     own = find_folders(os.environ).claude.with_name(".claude.json")
-    return (
-        ServerFile(path=own, source=ServerSource.LOCAL),
-        find_project_file(root),
-        ServerFile(path=own, source=ServerSource.USER),
-        *_list_plugin_files(root),
-    )
+    yield ServerFile(path=own, source=ServerSource.LOCAL)
+    yield find_project_file(root)
+    yield ServerFile(path=own, source=ServerSource.USER)
+    if has_plugins(root):
+        from agentflow.api.plugins import list_plugin_servers
 
-
-def _list_plugin_files(root: Path) -> tuple[ServerFile, ...]:
-    if not has_plugins(root):
-        return ()
-    from agentflow.api.plugins import list_plugin_servers
-
-    return tuple(
-        ServerFile(
-            path=each.path,
-            source=ServerSource.PLUGIN,
-            prefix=f"plugin_{each.plugin}_",
-            variables={PLUGIN_ROOT: str(each.root)},
-        )
-        for each in list_plugin_servers(root)
-    )
+        for each in list_plugin_servers(root):
+            yield ServerFile(
+                path=each.path,
+                source=ServerSource.PLUGIN,
+                prefix=f"plugin_{each.plugin}_",
+                variables={PLUGIN_ROOT: str(each.root)},
+            )
 
 
 def load_entries(root: Path) -> ServerEntries:
     """Return the servers that are configured here; one of the repository can be used once it is trusted."""
-    found = read_entries(_list_server_files(root), root)
+    found = read_entries(tuple(_list_server_files(root)), root)
     trusted = load_trust(find_folders(os.environ).config, root)
     is_on = _read_choices(root, trusted)
     everyone = tuple(_judge(entry, is_on, root) for entry in found.all)
@@ -177,7 +171,11 @@ class RecordedServers:
         specs, results = dict[str, ToolSpec](), dict[str, ToolResult]()
         for run in load_runs(self._folder):
             if run.head.role == role.part:
-                specs.update((spec.name, spec) for spec in run.head.tools if _is_of_server(spec.name))
+                specs.update(
+                    (spec.name, spec)
+                    for spec in run.head.tools
+                    if spec.name.startswith(SERVER_PREFIX) or spec.name in _SHARED
+                )
             parts = (*(part for message in run.all_messages for part in message.parts), *run.answers)
             results.update((part.call_id, part) for part in parts if isinstance(part, ToolResult))
         if not specs:
@@ -193,7 +191,3 @@ class RecordedServers:
         whole = self._folder / "outputs" / f"{call_id}.out"
         text = whole.read_text("utf-8") if whole.is_file() else found.content
         return Output(content=text, is_error=found.is_error)
-
-
-def _is_of_server(name: str) -> bool:
-    return name.startswith(SERVER_PREFIX) or name in ("ListMcpResources", "ReadMcpResource", "GetMcpPrompt")

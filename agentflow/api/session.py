@@ -12,7 +12,7 @@ from anyio.abc import TaskStatus
 
 from agentflow.api.boundary import TaskRequest, record_weakest_sandbox
 from agentflow.api.decisions import explain_foreign, record_own_task, require_own, take_over
-from agentflow.api.models import close_model, require_price
+from agentflow.api.models import find_live, require_price
 from agentflow.api.wiring import (
     Setup,
     assemble,
@@ -40,6 +40,7 @@ from agentflow.workflow.run import end_at_limit, end_early, run_phases
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import keep_out_of_git
 
+_CLOSING_SECONDS = 0.1
 Ask = Callable[[TaskStore], bool]
 """Asks a person about all pending items, or how a paused task goes on; returns False to leave the task."""
 
@@ -313,7 +314,9 @@ async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
         end_early(crew, Status.ERROR, code, to_one_line(reason))
         raise failure from None
     finally:
-        await close_model(crew.model)
+        if live := find_live(crew.model):
+            with anyio.move_on_after(_CLOSING_SECONDS, shield=True):  # a slow server is not waited for
+                await live.close()
     if watch.caught is not None:
         return end_early(crew, Status.CANCELLED, watch.caught, "stopped by a signal")
     watch.end(is_over=is_over or clock.cancelled_caught)

@@ -238,9 +238,8 @@ def _run_line(place: _Place, command: PromptCommand, line: str) -> str:
     sandbox = open_sandbox(place.git, place.request)
     runner = hide_secrets(sandbox, place.git, place.rules).of(_READER)
     if why := _find_refusal(place, command, line, runner):
-        raise Halted(
-            f"/{command.called} may not run {to_one_line(line)}: {why}", hint=f"it is in {command.path}"
-        )
+        hint = f"it is in {command.path}"
+        raise Halted(f"/{command.called} may not run {to_one_line(line)}: {why}", hint=hint)
     root = str(place.git.root)
     wanted = Command(argv=(find_shell(place.git.root), "-c", line), cwd=root, timeout=_SECONDS)
     with make_scratch_folder() as folder:

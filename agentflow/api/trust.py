@@ -174,7 +174,7 @@ def list_hook_notes(root: Path) -> tuple[str, ...]:
 
 def list_frontmatter_places(root: Path) -> Iterator[HookFile]:
     """Yield the role files and skills of a repository that bring hooks, trusted or not."""
-    for path in _list_role_files(root):
+    for path in list_role_files(root):
         yield from _find_role_hooks(path)
     for folder in _list_skills(root):
         yield from _find_skill_hooks(folder, root)
@@ -203,13 +203,8 @@ def _list_skills(root: Path) -> Iterator[Path]:
         yield from find_skill_folders(place)
 
 
-def list_trusted_roles(root: Path) -> tuple[Path, ...]:
-    """Return the role files of a repository that are trusted."""
-    trusted = load_trust_here(root)
-    return tuple(path for path in _list_role_files(root) if trusted.covers(to_relative(path, root)))
-
-
-def _list_role_files(root: Path) -> list[Path]:
+def list_role_files(root: Path) -> list[Path]:
+    """Return the role files of a repository, trusted or not."""
     return sorted((root / ".claude/agents").glob("**/*.md"))[:_MAX_FILES]
 
 
@@ -341,7 +336,7 @@ def _describe_place(place: HookFile, root: Path) -> Iterator[Item]:
 
 
 def _list_roles(root: Path) -> Iterator[Item]:
-    for path in _list_role_files(root):
+    for path in list_role_files(root):
         yield _describe_role(path, root)
         for place in _find_role_hooks(path):
             yield from _describe_place(place, root)

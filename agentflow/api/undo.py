@@ -36,7 +36,6 @@ from agentflow.workspace.snapshot import (
     KeptSnapshots,
     Moments,
     TaskSnapshots,
-    UndoPlan,
     plan_undo,
     put_back,
 )
@@ -115,11 +114,25 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     )
     spared = find_hook_files(load_state(folder))
     plan = plan_undo(git.root, kept, moments, _find_death(folder, kept), spared)
-    told = _to_result(folder.name, plan, "would_undo" if dry_run else "undone")
+    state = "would_undo" if dry_run else "undone"
+    result = UndoResult(
+        task_id=folder.name,
+        state=state if plan.restored or plan.removed else "nothing_to_undo",
+        restored=tuple(sorted(plan.restored)),
+        removed=tuple(plan.removed),
+        kept=tuple(plan.left),
+        in_the_way=tuple(sorted({*plan.changed_since, *plan.unclear})),
+    )
     if dry_run:
-        return told
-    if told.in_the_way and not force:
-        _refuse(plan, folder.name)
+        return result
+    if result.in_the_way and not force:
+        reasons = (
+            (plan.changed_since, "changed since the task ended"),
+            (plan.unclear, "changed by its last command or later; the task was killed at that moment"),
+        )
+        why = "; ".join(f"{why}: {list_some(paths, MOST_LISTED)}" for paths, why in reasons if paths)
+        hint = f"keep what you need of them, then agentflow undo {folder.name} --force"
+        raise StateError(f"nothing was undone. {why}", hint=hint)
     died_at = find_last_write_time(folder)
     store = TaskStore.reopen_to_undo(folder)
     put_back(git, plan, moments.base)
@@ -127,12 +140,12 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     seen = moments.replace(now=past.read_files(past.record_now(kept)))
     rest = plan_undo(git.root, kept, seen, Death(at=died_at, in_flight=False), spared)
     put_back(git, rest, moments.base)
-    removed = tuple(sorted({*told.removed, *rest.removed}))
-    told = told.replace(removed=removed, kept=tuple(rest.left), replaced=shot.tree)
-    if told.restored or told.removed:
+    removed = tuple(sorted({*result.removed, *rest.removed}))
+    result = result.replace(removed=removed, kept=tuple(rest.left), replaced=shot.tree)
+    if result.restored or result.removed:
         past.save(kept.replace(replaced=shot))
-        store.mark_undone(told.restored, told.removed, told.kept)
-    return told
+        store.mark_undone(result.restored, result.removed, result.kept)
+    return result
 
 
 def _find_death(folder: Path, kept: KeptSnapshots) -> Death | None:
@@ -144,29 +157,6 @@ def _find_death(folder: Path, kept: KeptSnapshots) -> Death | None:
     is_calling = any(run.outcome is None and run.started for run in load_runs(folder))
     is_checking = bool(checks) and isinstance(checks[-1], CheckStarted)
     return Death(at=find_last_write_time(folder), in_flight=is_calling or is_checking)
-
-
-def _to_result(task_id: str, plan: UndoPlan, state: str) -> UndoResult:
-    return UndoResult(
-        task_id=task_id,
-        state=state if plan.restored or plan.removed else "nothing_to_undo",
-        restored=tuple(sorted(plan.restored)),
-        removed=tuple(plan.removed),
-        kept=tuple(plan.left),
-        in_the_way=tuple(sorted({*plan.changed_since, *plan.unclear})),
-    )
-
-
-def _refuse(plan: UndoPlan, task_id: str) -> None:
-    reasons = (
-        (plan.changed_since, "changed since the task ended"),
-        (plan.unclear, "changed by its last command or later; the task was killed at that moment"),
-    )
-    said = "; ".join(f"{why}: {list_some(paths, MOST_LISTED)}" for paths, why in reasons if paths)
-    raise StateError(
-        f"nothing was undone. {said}",
-        hint=f"keep what you need of them, then agentflow undo {task_id} --force",
-    )
 
 
 def _is_others_turn(root: Path, folder: Path) -> bool:
@@ -186,27 +176,22 @@ def _interrupt(root: Path, asked: int | None) -> int | None:
 
 
 def _mark_cancelled(start: Path, store: TaskStore) -> Status:
+    from agentflow.api.boundary import TaskRequest
+    from agentflow.api.wiring import assemble, prepare
+    from agentflow.workflow.run import end_early
+
     if store.task.status in OPEN:
         try:
-            _end(start, store)
+            task = store.task
+            request = TaskRequest(text=task.task, model=task.model, no_sandbox=task.sandbox == "none")
+            crew = assemble(prepare(start, request), store, Consent.SUSPEND)
+            crew.snapshots.begin(find_last_write_time(store.folder))  # what changed meanwhile is the user's
+            end_early(crew, Status.CANCELLED, Exit.TERMINATED, "cancelled")
         except AgentflowError as error:  # its settings or its model are gone: it is cancelled all the same
             ending = Ending(status=Status.CANCELLED, exit_code=Exit.TERMINATED, reason="cancelled")
             store.emit(Warned(message=f"no report was written: {error}"))
             store.save(store.task.replace(status=Status.CANCELLED, ending=ending, active=False))
     return store.task.status
-
-
-def _end(start: Path, store: TaskStore) -> None:
-    from agentflow.api.boundary import TaskRequest
-    from agentflow.api.wiring import assemble, prepare
-    from agentflow.workflow.run import end_early
-
-    task = store.task
-    request = TaskRequest(text=task.task, model=task.model, no_sandbox=task.sandbox == "none")
-    setup = prepare(start, request)
-    crew = assemble(setup, store, Consent.SUSPEND)
-    crew.snapshots.begin(find_last_write_time(store.folder))  # what changed meanwhile is the user's
-    end_early(crew, Status.CANCELLED, Exit.TERMINATED, "cancelled")
 
 
 _PROVED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
@@ -217,16 +202,11 @@ _WORD = regex(r"[a-z]+(?=[\s,:;]|$)")
 """A first word that may be no name; one that the diff has is one as well."""
 
 
-def accept_nothing(_shown: str) -> bool:
-    """Answer as nobody would who was not asked."""
-    return False
-
-
 class CommitAnswers(Record):
     """What a person says to a commit that is not simply what was verified; each is asked when it matters."""
 
-    accept_caveat: Callable[[str], bool] = accept_nothing
-    accept_diff: AcceptDiff = accept_nothing
+    accept_caveat: Callable[[str], bool] = lambda _: False
+    accept_diff: AcceptDiff = lambda _: False
 
 
 def commit_task(
@@ -277,20 +257,16 @@ def _write_message(task: TaskState, diff: str) -> str:
     word = _WORD.match(subject)
     is_name = word is None or re.search(rf"\b{re.escape(word[0])}\b", diff)
     body = (summary if subject != summary.rstrip(".") else "", f"Task: {asked}" if summary else "")
-    parts = (
-        subject if is_name else subject[0].upper() + subject[1:],
-        *(textwrap.fill(text, 72) for text in body),
-        _write_trailers(task),
-    )
-    return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def _write_trailers(task: TaskState) -> str:
     verdict = task.verdict
     caveats = f" ({', '.join(verdict.caveats)})" if verdict and verdict.caveats else ""
-    rows = {
+    trailers = {
         "Agentflow-Task": task.task_id,
         "Agentflow-Verdict": f"{task.status}{caveats}",
         "Agentflow-Evidence": ", ".join(verdict.evidence) if verdict else "",
     }
-    return "\n".join(f"{name}: {value}" for name, value in rows.items() if value)
+    parts = (
+        subject if is_name else subject[0].upper() + subject[1:],
+        *(textwrap.fill(text, 72) for text in body),
+        "\n".join(f"{name}: {value}" for name, value in trailers.items() if value),
+    )
+    return "\n\n".join(filter(None, parts)) + "\n"

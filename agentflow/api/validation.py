@@ -134,7 +134,12 @@ def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
             problems.append(_to_problem(str(path), error))
             continue
         roles.append(role)
-        problems.extend(_to_warning(str(path), note) for note in notes)
+        for note in notes:  # which names the file and perhaps the line
+            place, _, message = note.partition(": ")
+            line = place.removeprefix(f"{path}:")
+            problems.append(
+                _make_problem(str(path), message, int(line) if line.isdecimal() else None, WARNING)
+            )
     toolbox, known = make_standard_toolbox(), list_subagents(tuple(roles))
     problems.extend(problem for role in roles for problem in _find_role_problems(role, toolbox, known))
     for part in (part for part in PIPELINE if part not in {role.part for role in roles}):
@@ -146,13 +151,6 @@ def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
 def _look_at_hooks(places: Iterable[HookFile | None], root: Path) -> tuple[int, list[Problem]]:
     looked = [_find_file_problems(place, root) for place in places if place is not None]
     return sum(hooks for _, hooks in looked), [problem for found, _ in looked for problem in found]
-
-
-def _to_warning(file: str, note: str) -> Problem:
-    """Return a warning of the reader of role files, which names the file and perhaps the line."""
-    place, _, message = note.partition(": ")
-    line = place.removeprefix(f"{file}:")
-    return _make_problem(file, message, int(line) if line.isdecimal() else None, WARNING)
 
 
 def _find_settings_problems(root: Path) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentflow.api.trust import list_untrusted, load_project, load_well_known
 from agentflow.checks.detect import detect, detect_quick, limit_checks
@@ -27,15 +27,8 @@ from agentflow.view.words import format_duration, pass_mark
 from agentflow.workspace.git import open_repository
 from agentflow.workspace.path_guard import PathGuard
 
-if TYPE_CHECKING:
-    from agentflow.verdict.reverify import Examined
-
 _NONE = "No checks found. Write your test command into .claude/test-command, then run `agentflow trust`."
 During = Callable[[Check], AbstractContextManager[None]]
-
-
-def _run_silently(_: Check) -> AbstractContextManager[None]:
-    return nullcontext()
 
 
 class VerificationRow(Record):
@@ -67,7 +60,7 @@ def list_untrusted_checks(root: Path) -> Iterator[str]:
 
 
 def run_checks(
-    sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = _run_silently
+    sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = lambda _: nullcontext()
 ) -> Iterator[VerificationRow]:
     """Yield a row for each required check as it ends; `during` is open while the check runs."""
     said = load_well_known(sandbox.root)
@@ -83,7 +76,7 @@ def run_checks(
             row = _make_row(check, f"not run ({check.missing})", holds=False)
             yield row.replace(holds=True, caveat=True, is_idle=True)
         elif dry_run:
-            words = ", ".join((check.reason, f"at most {check.timeout:.0f} s", *_find_gaps(check)))
+            words = ", ".join((check.reason, f"at most {check.timeout:.0f} s", *_find_doubts(check)))
             yield _make_row(check, words, holds=True, mark=span("○ ", Style.DIM))
         else:
             with during(check):
@@ -102,7 +95,10 @@ def reverify_records(sandbox: Sandbox, task_id: str) -> Iterator[VerificationRow
     sandbox.fill_build_cache()
     with _open_record(git.root, task_id) as path:
         for one in reverify(copies, path):
-            shown = line(_choose_mark(one), f"{one.subject}: {one.said}", hang=4)
+            mark = span("✓ same     ", Style.GOOD)
+            if one.differs or one.left_out:
+                mark = span("✗ differs  ", Style.BAD) if one.differs else span("─ skipped  ", Style.WARN)
+            shown = line(mark, f"{one.subject}: {one.said}", hang=4)
             yield VerificationRow(
                 lines=(shown,), values=to_builtins(one), holds=not one.differs, name=one.subject
             )
@@ -114,14 +110,12 @@ def _list_checks(
     files = PathGuard(sandbox.root).list_files()
     if not is_quick:
         return limit_checks(apply_own_commands(detect(sandbox, files), said), settings.timeouts)
-    known = apply_own_commands(detect_quick(sandbox, files, _list_changed(sandbox.root)), said)
+    git = open_repository(sandbox.root)
+    changes = git.list_changes(git.head, git.write_tree()) if git.head else ()
+    changed = tuple(change.path for change in changes)
+    known = apply_own_commands(detect_quick(sandbox, files, changed), said)
     found = tuple(check for check in known if check.name in QUICK_LIMITS)
     return limit_checks(found, {**QUICK_LIMITS, **settings.quick})
-
-
-def _list_changed(root: Path) -> tuple[str, ...]:
-    git = open_repository(root)
-    return tuple(change.path for change in git.list_changes(git.head, git.write_tree())) if git.head else ()
 
 
 def choose_exit(shown: Sequence[VerificationRow]) -> Exit:
@@ -156,48 +150,52 @@ def _run_check(
     with make_scratch_folder() as scratch:
         runs = _run_and_repeat(check, sandbox, patience, scratch).runs
         output = Path(runs[-1].execution.output).read_text("utf-8", "replace")
-    shown, chance = runs[-1], find_flaky(runs, check.name)
-    holds = _is_passing(shown, accepted.union(chance))
+    *earlier, shown = runs
+    chance = find_flaky(runs, check.name)
+    red = {test for test, outcome in shown.outcomes.items() if outcome in RED}
+    is_sound = (shown.counts is None or shown.counts.ran > 0) and red <= accepted.union(chance)
+    holds = is_sound and shown.execution.exit_code in ((0, 1) if red else (0,))
     doubts = tuple(_find_doubts(check, shown))
-    words = ", ".join((_describe_runs(shown, runs[:-1], chance), *doubts))
-    row = _make_row(check, words, holds=holds, seconds=shown.execution.seconds)
-    told: dict[str, Any] = {"exit_code": shown.execution.exit_code, "seconds": shown.execution.seconds}
-    told |= {"tests": to_builtins(shown.counts), "sandbox": sandbox.level, "runs": len(runs), "flaky": chance}
+    names = f": {list_some(list(chance))}" if chance else ""
+    ends = [run.execution for run in earlier]
+    words = describe_result(shown.execution, shown.counts, ends, chance) + names
+    row = _make_row(check, ", ".join((words, *doubts)), holds=holds, seconds=shown.execution.seconds)
+    values = {
+        "exit_code": shown.execution.exit_code,
+        "seconds": shown.execution.seconds,
+        "tests": to_builtins(shown.counts),
+        "sandbox": sandbox.level,
+        "runs": len(runs),
+        "flaky": chance,
+    }
     return row.replace(
         lines=(*row.lines, *(() if holds else _explain_failure(check, sandbox, shown))),
         ran=Interchanged(check=check, shown=shown, holds=holds, output=output),
-        values={**row.values, **told},
+        values={**row.values, **values},
         caveat=bool(chance or doubts),
     )
 
 
-def _find_doubts(check: Check, shown: Shown) -> Iterator[str]:
-    yield from _find_gaps(check)
+def _find_doubts(check: Check, shown: Shown | None = None) -> Iterator[str]:
+    """Yield the reasons why a passing check proves less, or would."""
+    if check.left_out:
+        yield f"a part cannot run ({check.left_out})"
+    if shown is None:
+        return
     if check.name is CheckName.TESTS and shown.counts is None:
         yield "tests cannot be counted"
     if shown.counts and shown.counts.is_mostly_skipped:
         yield "most tests are skipped"
 
 
-def _find_gaps(check: Check) -> Iterator[str]:
-    if check.left_out:
-        yield f"a part cannot run ({check.left_out})"
-
-
 def _explain_failure(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[Line]:
+    """Yield the end of what a check printed, and what a person can do about it."""
     yield from (line("  ", row) for row in shown.execution.tail.rstrip().split("\n"))
     if shown.execution.timed_out:
-        yield line(
-            "  ", span(f"`timeouts: {{{check.name}: SECONDS}}` in config.yaml gives it more", Style.WARN)
-        )
+        more = f"`timeouts: {{{check.name}: SECONDS}}` in config.yaml gives it more"
+        yield line("  ", span(more, Style.WARN))
     if hint := guess_reason(sandbox, shown.execution.tail):
         yield line("  ", span(hint, Style.WARN))
-
-
-def _is_passing(shown: Shown, accepted: frozenset[str]) -> bool:
-    red = {test for test, outcome in shown.outcomes.items() if outcome in RED}
-    is_sound = shown.counts is None or shown.counts.ran > 0
-    return is_sound and red <= accepted and shown.execution.exit_code in ((0, 1) if red else (0,))
 
 
 def _run_and_repeat(
@@ -212,11 +210,6 @@ def _run_and_repeat(
     is_tests = check.name is CheckName.TESTS
     known = Circumstances(passed=frozenset(first.runs[0].outcomes) | {WHOLE} if is_tests else frozenset())
     return place.run_again(first, known, patience, begin)
-
-
-def _describe_runs(shown: Shown, earlier: Sequence[Shown], chance: Sequence[str]) -> str:
-    names = f": {list_some(list(chance))}" if chance else ""
-    return describe_result(shown.execution, shown.counts, [run.execution for run in earlier], chance) + names
 
 
 def _make_row(
@@ -245,12 +238,6 @@ def _open_record(root: Path, named: str) -> Iterator[Path]:
     with make_scratch_folder() as folder:
         unpack_record(Path(named), folder)
         yield folder
-
-
-def _choose_mark(one: "Examined") -> Span:
-    if one.differs:
-        return span("✗ differs  ", Style.BAD)
-    return span("─ skipped  ", Style.WARN) if one.left_out else span("✓ same     ", Style.GOOD)
 
 
 def summarize_records(shown: Sequence[VerificationRow]) -> Line:

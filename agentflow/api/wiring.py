@@ -14,17 +14,16 @@ from agentflow.api.content import (
     remove_denied_tools,
     withhold_provider_tools,
 )
-from agentflow.api.decisions import is_own_task
+from agentflow.api.decisions import explain_foreign
 from agentflow.api.models import (
     NO_MODEL,
     NO_MODEL_ADVICE,
     choose_model,
     choose_tiers,
     find_context_limits,
-    limit_model,
+    find_live,
     list_tier_models,
     observe_model,
-    reach_model,
     refuse_without_tools,
 )
 from agentflow.api.servers import load_entries, open_servers, set_server_rules
@@ -47,7 +46,7 @@ from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
 from agentflow.mcp.entries import ServerEntry
 from agentflow.model.scripted import ScriptedModel
-from agentflow.model.tiers import REPAIR, parse_choice
+from agentflow.model.tiers import REPAIR, Meter, parse_choice
 from agentflow.permissions.rules import Rules, find_denied_tools, narrow_rules, parse_rules
 from agentflow.permissions.user_rules import build_denials, build_exceptions
 from agentflow.process import make_timestamp
@@ -202,8 +201,11 @@ def _watch_hooks(setup: Setup, task: TaskState) -> Watch:
 
 def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool = False) -> Crew:
     """Return the crew of a task whose folder exists; `attended`: a person can be asked at once."""
-    model = limit_model(observe_model(setup.model, store.emit), store.task)
-    return Crew(
+    model = observe_model(setup.model, store.emit)
+    live = find_live(model)
+    if live:
+        model = live = live.limit_by(Meter(store.task.budget, store.task.usage))
+    crew = Crew(
         git=setup.git,
         workspace=PathGuard(
             setup.git.root,
@@ -214,7 +216,6 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         sandbox=setup.sandbox,
         roles=setup.roles,
         model=model,
-        reach=partial(reach_model, model),
         grace=_GRACE_SECONDS if parse_choice(model.name).is_live else None,
         models=list_tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
@@ -226,7 +227,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
             store,
             Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry),
             load_well_known(setup.git.root),
-            partial(is_own_task, setup.git),
+            lambda folder: not explain_foreign(setup.git, folder),
         ),
         watch=_watch_hooks(setup, store.task),
         room=partial(find_context_limits, settings=setup.settings),
@@ -244,6 +245,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         denied=partial(find_denied_tools, setup.rules),
         mutate=partial(_mutate, setup),
     )
+    return crew.replace(reach=live.reach) if live else crew
 
 
 def _mutate(setup: Setup, tree: str, path: str, cancelled: Callable[[], bool]) -> str:

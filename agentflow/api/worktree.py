@@ -57,10 +57,11 @@ def make_worktree(folder: Path, branch: str | None) -> Worktree:
     """
     git = open_repository(folder)
     if git.head is None:
-        raise StateError(
-            "there is no commit yet that a worktree could begin at", hint="commit your files first"
-        )
-    _require_plain(git.root)
+        hint = "commit your files first"
+        raise StateError("there is no commit yet that a worktree could begin at", hint=hint)
+    for place in (_WORKTREES.parent, _WORKTREES):
+        if (git.root / place).is_symlink():
+            raise ConfigError(f"{place} is a link; agentflow makes worktrees there and follows none")
     task_id = make_task_id()
     branch = branch or f"{_BRANCHES}/{task_id}"
     root = git.root / _WORKTREES / task_id
@@ -76,7 +77,11 @@ def make_worktree(folder: Path, branch: str | None) -> Worktree:
     made.call("checkout-index", "--all", "--force", "--quiet", "-u")
     if empty := fill_checkout(git, "HEAD", root):
         warnings += (f"submodules are empty in the worktree: {list_some(empty)}",)
-    _copy_own_settings(git.root, root)
+    for name in _OWN_SETTINGS:  # as far as the commit has none
+        source, copy = git.root / name, root / name
+        if source.is_file() and not source.is_symlink() and not os.path.lexists(copy):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(copy, read_content(source))
     record_trust(find_folders(os.environ).config, root, load_trust_here(git.root).files)
     inner = root / folder.resolve().relative_to(git.root)
     return Worktree(
@@ -108,12 +113,12 @@ def describe_kept(root: Path, task_id: str) -> KeptWorktree | None:
     git = open_repository(root)
     branch = git.call("branch", "--show-current").decode("utf-8", "replace").strip()
     task = load_state(root / TASKS / task_id)
-    told = git.call("log", "-1", "--format=%(trailers:key=Agentflow-Task,valueonly)").decode(
-        "utf-8", "replace"
-    )
+    trailer = git.call("log", "-1", "--format=%(trailers:key=Agentflow-Task,valueonly)")
     is_done = task.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT) and task.tree != task.base_tree
     merge = f"git merge {quote(branch)}"
-    commit = "" if told.strip() == task_id else f"agentflow commit {task_id} && "
+    commit = (
+        "" if trailer.decode("utf-8", "replace").strip() == task_id else f"agentflow commit {task_id} && "
+    )
     return KeptWorktree(
         path=root.relative_to(main).as_posix(),
         branch=branch,
@@ -134,16 +139,9 @@ def remove_unused(worktree: Worktree) -> bool:
     return True
 
 
-def _require_plain(root: Path) -> None:
-    for place in (_WORKTREES.parent, _WORKTREES):
-        if (root / place).is_symlink():
-            raise ConfigError(f"{place} is a link; agentflow makes worktrees there and follows none")
-
-
 def _find_gaps(git: Git) -> Iterator[str]:
-    look = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
-    said = git.call(*look)
-    names = (os.fsdecode(line[3:]) for line in said.split(b"\0") if line)
+    status = git.call("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
+    names = (os.fsdecode(line[3:]) for line in status.split(b"\0") if line)
     changed = [to_one_line(name) for name in names if name != ".claude/" or _has_more(git.root / name)]
     if changed:
         yield f"not in the worktree, because not committed: {list_some(changed)}"
@@ -155,14 +153,6 @@ def _find_gaps(git: Git) -> Iterator[str]:
 def _has_more(folder: Path) -> bool:
     known = {"agentflow", _WORKTREES.name, Path(_OWN_SETTINGS[0]).name}
     return any(place.name not in known and ".local." not in place.name for place in folder.iterdir())
-
-
-def _copy_own_settings(main: Path, root: Path) -> None:
-    for name in _OWN_SETTINGS:
-        source, place = main / name, root / name
-        if source.is_file() and not source.is_symlink() and not os.path.lexists(place):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(place, read_content(source))
 
 
 def list_homes(root: Path) -> tuple[Path, ...]:
@@ -196,9 +186,8 @@ def open_home(folder: Path, task_id: str | None) -> Git:
         return _open_worktree(git, newest)
     fitting = [home for home, names in known.items() if any(name.startswith(task_id) for name in names)]
     if len(fitting) > 1:
-        raise TaskNotFound(
-            f"{to_one_line(task_id, 60)} matches more than one task", hint="name more of its id"
-        )
+        hint = "name more of its id"
+        raise TaskNotFound(f"{to_one_line(task_id, 60)} matches more than one task", hint=hint)
     return _open_worktree(git, fitting[0] if fitting else git.root)
 
 

@@ -1,6 +1,5 @@
 """Options that several commands share, and command lines whose text needs no quotes."""
 
-import difflib
 import math
 import sys
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand
 
+from agentflow.cli.printing import suggest
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Consent
 from agentflow.core.task import Phase
@@ -82,11 +82,8 @@ def _takes_next(word: str, known: Mapping[str, bool], command: str) -> bool:
             return False
     if name in LATER:
         raise UsageError(f"{name} is not in this version")
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-    raise UsageError(
-        f"unknown option {name}" + (f"; did you mean {near[0]}?" if near else ""),
-        hint=f"if it belongs to the text, quote the whole text or put -- before it: {command} -- TEXT",
-    )
+    hint = f"if it belongs to the text, quote the whole text or put -- before it: {command} -- TEXT"
+    raise UsageError(f"unknown option {name}{suggest(name, known, cutoff=0.8)}", hint=hint)
 
 
 def make_group() -> typer.Typer:

@@ -27,15 +27,7 @@ from agentflow.batch.run import (
     open_batch,
     run_batch,
 )
-from agentflow.cli.arguments import (
-    NETWORK,
-    NO_INPUT,
-    NO_SANDBOX,
-    PLAIN,
-    YES,
-    choose_consent,
-    take_number,
-)
+from agentflow.cli import arguments
 from agentflow.cli.printing import require_folders, say_json, show, tell_result, write_result
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.pending import Budget
@@ -93,11 +85,11 @@ RETRY = typer.Option(
     None, "--retry", help="With --resume: begin tasks anew that ended so. May be given several times."
 )
 BATCH_MODEL = typer.Option(None, "--model", metavar="M", help="The model of tasks that name none.")
-ALL_COST = take_number("--max-cost", "What all tasks together may cost.", "USD", least=0)
+ALL_COST = arguments.take_number("--max-cost", "What all tasks together may cost.", "USD", least=0)
 ALL_TOKENS = typer.Option(
     None, "--max-tokens", min=1, metavar="N", help="Tokens that all tasks together may use."
 )
-TASK_TIMEOUT = take_number("--timeout", "Seconds that each task may take.", "S")
+TASK_TIMEOUT = arguments.take_number("--timeout", "Seconds that each task may take.", "S")
 REQUESTS = typer.Option(
     None,
     "--requests",
@@ -105,7 +97,7 @@ REQUESTS = typer.Option(
     metavar="N",
     help="At most N requests at once to one endpoint, for all tasks together.",
 )
-RATE = take_number("--rate", "At most N requests a minute to one endpoint, for all tasks.")
+RATE = arguments.take_number("--rate", "At most N requests a minute to one endpoint, for all tasks.")
 ENGINE = typer.Option(
     BatchEngine.LOCAL, "--engine", help="Where the tasks run: on this machine or on a Ray cluster."
 )
@@ -115,8 +107,8 @@ CLUSTER_ADDRESS = typer.Option(
     metavar="HOST:PORT",
     help="The Ray cluster. [default: RAY_ADDRESS, or one on this machine alone]",
 )
-CPUS = take_number("--cpus", "CPUs that Ray sets aside for each task. [default: 1]")
-MEMORY = take_number("--memory", "Memory that Ray sets aside for each task.", "GB")
+CPUS = arguments.take_number("--cpus", "CPUs that Ray sets aside for each task. [default: 1]")
+MEMORY = arguments.take_number("--memory", "Memory that Ray sets aside for each task.", "GB")
 FAIL_FAST = typer.Option(False, "--fail-fast", help="Start no more tasks once one is not verified.")
 SHUFFLE = typer.Option(
     None, "--shuffle", metavar="SEED", help="Start the tasks in a random but repeatable order."
@@ -146,21 +138,21 @@ def batch(
     fail_fast: bool = FAIL_FAST,
     shuffle: int | None = SHUFFLE,
     keep: bool = KEEP,
-    yes: bool = YES,
-    no_input: bool = NO_INPUT,
-    no_sandbox: bool = NO_SANDBOX,
-    network: bool = NETWORK,
+    yes: bool = arguments.YES,
+    no_input: bool = arguments.NO_INPUT,
+    no_sandbox: bool = arguments.NO_SANDBOX,
+    network: bool = arguments.NETWORK,
     junit: Path | None = JUNIT,
     html: Path | None = BATCH_PAGE,
     json: bool = JSON_LINES,
-    plain: bool = PLAIN,
+    plain: bool = arguments.PLAIN,
 ) -> int:
     """Carry out many tasks, several at once, each in a clone of its own.
 
     Your repositories are not changed: each task leaves its patch and its record. Exit code 0 means that
     every task is verified.
     """
-    choose_consent(yes=yes, no_input=no_input)
+    arguments.choose_consent(yes=yes, no_input=no_input)
     if retry and not resume:
         raise UsageError("--retry is for a batch that ran before: add --resume")
     require_folders(junit, html)
@@ -376,12 +368,12 @@ def evaluate(
     cpus: float | None = CPUS,
     memory: float | None = MEMORY,
     keep: bool = KEEP,
-    no_sandbox: bool = NO_SANDBOX,
-    network: bool = NETWORK,
+    no_sandbox: bool = arguments.NO_SANDBOX,
+    network: bool = arguments.NETWORK,
     junit: Path | None = JUNIT,
     html: Path | None = BATCH_PAGE,
     json: bool = typer.Option(False, "--json", help="Print JSON."),
-    plain: bool = PLAIN,
+    plain: bool = arguments.PLAIN,
 ) -> int:
     """Run tasks and measure with hidden checks how many are resolved, or falsely verified.
 
@@ -428,9 +420,8 @@ def _read_checked(words: list[str]) -> tuple[Path, tuple[BatchTask, ...]]:
 
 def _compare(words: list[str], *, json: bool) -> int:
     if len(words) != 2:
-        raise UsageError(
-            "name the folders of two runs", hint="agentflow eval compare before.batch after.batch"
-        )
+        hint = "agentflow eval compare before.batch after.batch"
+        raise UsageError("name the folders of two runs", hint=hint)
     first, second = (read_results(Path(word)) for word in words)
     found = compare_runs(first, second)
     tell_result(found, _contrast(found, words), json=json)

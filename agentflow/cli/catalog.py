@@ -117,10 +117,8 @@ def _write_start(template: str, kind: str, name: str, folder: Path, *, is_users:
     claude = find_folders(os.environ).claude if is_users else open_repository(folder).root / ".claude"
     path = claude / kind
     if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
-        raise UsageError(
-            f"{name!r} is not a valid name",
-            hint="use lower-case letters, digits and single hyphens, at most 64",
-        )
+        hint = "use lower-case letters, digits and single hyphens, at most 64"
+        raise UsageError(f"{name!r} is not a valid name", hint=hint)
     if os.path.lexists(path):
         raise UsageError(f"{path} already exists", hint="choose another name, or edit that file")
     title = name.replace("-", " ")
@@ -135,19 +133,10 @@ def list_agents(json: bool = JSON) -> None:
     """List the roles with their tools and skills."""
     content = _load_content_here()
     rows = [_to_role_row(role) for role in content.roles.all]
-    lines = (
-        one
-        for row in rows
-        for one in _draw_entry(
-            row["name"],
-            row["tier"],
-            {
-                "": row["description"],
-                "tools": ", ".join(row["tools"]),
-                "skills": ", ".join(row["skills"]),
-            },
-        )
-    )
+    lines: list[Line] = []
+    for row in rows:
+        texts = {"": row["description"]} | {key: ", ".join(row[key]) for key in ("tools", "skills")}
+        lines += _draw_entry(row["name"], row["tier"], texts)
     tell_result(rows, lines, json=json)
     if json:
         return
@@ -353,9 +342,8 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
     if found is None:
         raise UnknownTool(f"there is no tool {name} here", hint="agentflow tools list shows them")
     if name in WEB and not holders:
-        raise UnknownTool(
-            f"there is no tool {name} here", hint="network: [explorer] in config.yaml opens the web"
-        )
+        hint = "network: [explorer] in config.yaml opens the web"
+        raise UnknownTool(f"there is no tool {name} here", hint=hint)
     row = {**_to_tool_row(found), "roles": holders, "input": to_spec(found).input_schema}
     tell_result(row, _draw_tool(row), json=json)
 
@@ -370,12 +358,7 @@ def _draw_tool(row: dict[str, Any]) -> Iterator[Line]:
 
 
 def _to_tool_row(tool: Tool) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "category": tool.category,
-        "effect": tool.effect,
-        "description": tool.description,
-    }
+    return {key: getattr(tool, key) for key in ("name", "category", "effect", "description")}
 
 
 @skills.command(name="list", epilog="Example: agentflow skills list --json")
@@ -393,15 +376,13 @@ def list_skills(task: str | None = USED_IN, json: bool = JSON, folder: Path = FO
         return
     content = _load_content_here()
     rows = [_to_skill_row(skill, content) for skill in content.skills.all]
-    lines = (one for row in rows for one in _draw_skill(row))
+    lines: list[Line] = []
+    for row in rows:
+        users = ", ".join(filter(None, (row["owner"], *row["consumers"]))) or _UNOWNED
+        lines += _draw_entry(row["name"], row["source"], {"": row["description"], "roles": users})
     tell_result(rows, lines, json=json)
     if not json:
         _warn(content.warnings)
-
-
-def _draw_skill(row: dict[str, Any]) -> Iterator[Line]:
-    users = ", ".join(filter(None, (row["owner"], *row["consumers"]))) or _UNOWNED
-    yield from _draw_entry(row["name"], row["source"], {"": row["description"], "roles": users})
 
 
 @skills.command(name="show", epilog="Example: agentflow skills show verification-gates")
@@ -485,19 +466,17 @@ def list_prompt_commands(json: bool = JSON, folder: Path = FOLDER) -> None:
     root = open_repository(folder).root
     known = load_commands_here(root)
     rows = [_to_command_row(command, counts=may_be_called(root, command)) for command in known.all]
-    lines: list[Line | str] = [one for row in rows for one in _draw_prompt_command(row)]
+    lines: list[Line | str] = []
+    for row in rows:
+        called = f"/{row['name']} {row['argument_hint']}".rstrip()
+        state = row["source"] if row["trusted"] else f"{row['source']}, not trusted: agentflow trust"
+        place = f"{state}, {row['folder']}" if row["folder"] else state
+        lines.append(line(column(called, 32, Style.BOLD), span(f"  {row['description']}"), hang=4))
+        lines.append(line("  ", span(place, Style.DIM), hang=4))
     if not rows:
         lines.append("There are no commands here. A file .claude/commands/NAME.md is called as /NAME.")
     lines += (line(span(f"! {warning}", Style.WARN), hang=2) for warning in known.warnings)
     tell_result(rows, lines, json=json)
-
-
-def _draw_prompt_command(row: dict[str, Any]) -> Iterator[Line]:
-    called = f"/{row['name']} {row['argument_hint']}".rstrip()
-    state = row["source"] if row["trusted"] else f"{row['source']}, not trusted: agentflow trust"
-    place = f"{state}, {row['folder']}" if row["folder"] else state
-    yield line(column(called, 32, Style.BOLD), span(f"  {row['description']}"), hang=4)
-    yield line("  ", span(place, Style.DIM), hang=4)
 
 
 def _to_command_row(command: "PromptCommand", *, counts: bool) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The commands: their table, how one of them is found and run, and what an error becomes."""
 
-import difflib
 import os
 import shlex
 import sys
@@ -18,7 +17,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from agentflow import __version__
-from agentflow.cli.printing import say_error, tell_error
+from agentflow.cli.printing import say_error, suggest, tell_error
 from agentflow.core.errors import AgentflowError, Exit, UsageError, advise_on_os_error, describe_os_error
 from agentflow.redact import redact_text, to_one_line
 from agentflow.view.text import send
@@ -29,6 +28,47 @@ if TYPE_CHECKING:
     from typer._click.core import Context
 
 
+_EXAMPLES = {
+    "task": "make the failing tests pass",
+    "ask": "where are discounts computed?",
+    "demo": "demo",
+    "explore": "--focus src/billing",
+    "batch": "tasks.jsonl --jobs 4",
+    "eval": "tasks.yaml --model repair",
+    "resume": "20260102T03",
+    "commit": "--branch fix-paging",
+    "say": "leave the public functions as they are",
+    "undo": "--dry-run",
+    "answer": "B",
+    "approve": 'p3-1 --comment "only this once"',
+    "deny": 'p3-1 --reason "use the staging server"',
+    "tasks": "--json",
+    "sessions": "--json",
+    "web": "--port 8642",
+    "log": "20260102T03",
+    "evidence": "ev-0002",
+    "report": "--html report.html",
+    "stats": "--plot",
+    "route": "fix the off-by-one in pager.py",
+    "agents": "show implementer",
+    "skills": "list",
+    "commands": "list",
+    "hooks": "list",
+    "tools": "show Edit",
+    "verify": "--junit checks.xml",
+    "replay": "20260102T03",
+    "export": "20260102T03 task.agentflow",
+    "import": "task.agentflow",
+    "plugins": "add ./review-kit",
+    "mcp": "test",
+    "ci": "--base origin/main",
+    "acp": "--model anthropic",
+    "config": "--explain",
+    "permissions": 'test "git push" --role implementer',
+}
+"""What stands after a command in its example."""
+
+
 class CommandRow(NamedTuple):
     """A row of the table; the function's docstring begins with the summary."""
 
@@ -36,145 +76,84 @@ class CommandRow(NamedTuple):
     module: str
     """In `agentflow/cli/`, with the function or group after a colon where its name is not the command's."""
     summary: str
-    words: str = ""
-    """What stands after the command in its example."""
 
     @property
     def example(self) -> str:
-        return f"agentflow {self.name} {self.words}".rstrip()
+        return f"agentflow {self.name} {_EXAMPLES.get(self.name, '')}".rstrip()
 
 
 _RUN = (
-    CommandRow(
-        "task",
-        "task",
-        "Carry out a task and verify the result with the repository's own checks.",
-        "make the failing tests pass",
-    ),
-    CommandRow(
-        "ask",
-        "task",
-        "Answer a question about this repository. No file is changed.",
-        "where are discounts computed?",
-    ),
-    CommandRow("demo", "task", "Fix a real bug in a bundled example, without a key or a network.", "demo"),
-    CommandRow(
-        "explore",
-        "task",
-        "Explore a repository in depth and write down what was found.",
-        "--focus src/billing",
-    ),
-    CommandRow(
-        "batch",
-        "batch",
-        "Carry out many tasks, several at once, each in a clone of its own.",
-        "tasks.jsonl --jobs 4",
-    ),
+    CommandRow("task", "task", "Carry out a task and verify the result with the repository's own checks."),
+    CommandRow("ask", "task", "Answer a question about this repository. No file is changed."),
+    CommandRow("demo", "task", "Fix a real bug in a bundled example, without a key or a network."),
+    CommandRow("explore", "task", "Explore a repository in depth and write down what was found."),
+    CommandRow("batch", "batch", "Carry out many tasks, several at once, each in a clone of its own."),
     CommandRow(
         "eval",
         "batch:evaluate",
         "Run tasks and measure with hidden checks how many are resolved, or falsely verified.",
-        "tasks.yaml --model repair",
     ),
     CommandRow(
-        "resume",
-        "waiting:resume_task",
-        "Continue a stopped, killed or waiting task from where it left off.",
-        "20260102T03",
+        "resume", "waiting:resume_task", "Continue a stopped, killed or waiting task from where it left off."
     ),
     CommandRow(
-        "commit",
-        "task",
-        "Commit exactly what a verified task changed. Your other changes are left alone.",
-        "--branch fix-paging",
+        "commit", "task", "Commit exactly what a verified task changed. Your other changes are left alone."
     ),
     CommandRow(
         "say",
         "waiting:say_to_task",
         "Send a message to a running task. The working role reads it before its next turn.",
-        "leave the public functions as they are",
     ),
     CommandRow("cancel", "waiting:stop_task", "Stop a task. `resume` can still continue it."),
     CommandRow(
         "undo",
         "waiting:restore_files",
         "Restore the files to their state before a task. Your later edits are kept.",
-        "--dry-run",
     ),
 )
 _DECIDE = (
-    CommandRow("answer", "waiting:answer_task", "Answer a task's question and continue the task.", "B"),
-    CommandRow(
-        "approve",
-        "waiting",
-        "Approve a tool call or changed checks that wait for you.",
-        'p3-1 --comment "only this once"',
-    ),
-    CommandRow(
-        "deny",
-        "waiting",
-        "Deny a tool call or changed checks that wait for you.",
-        'p3-1 --reason "use the staging server"',
-    ),
+    CommandRow("answer", "waiting:answer_task", "Answer a task's question and continue the task."),
+    CommandRow("approve", "waiting", "Approve a tool call or changed checks that wait for you."),
+    CommandRow("deny", "waiting", "Deny a tool call or changed checks that wait for you."),
 )
 _LOOK = (
-    CommandRow("tasks", "tasks", "List the tasks of this repository, newest first.", "--json"),
+    CommandRow("tasks", "tasks", "List the tasks of this repository, newest first."),
     CommandRow("status", "tasks", "Show where a task stands, or how it ended."),
     CommandRow("why", "tasks", "Show what decided how a task ended, and what to do next."),
-    CommandRow("sessions", "session", "List the sessions of this repository.", "--json"),
+    CommandRow("sessions", "session", "List the sessions of this repository."),
     CommandRow("watch", "tasks", "Follow a task as it runs, from any terminal."),
-    CommandRow(
-        "web",
-        "servers",
-        "Show the tasks of this repository in the browser, live, and decide there.",
-        "--port 8642",
-    ),
-    CommandRow("log", "tasks", "Show what happened in a task, step by step.", "20260102T03"),
-    CommandRow(
-        "evidence", "tasks", "Show the commands that a task ran, or one of them with its output.", "ev-0002"
-    ),
+    CommandRow("web", "servers", "Show the tasks of this repository in the browser, live, and decide there."),
+    CommandRow("log", "tasks", "Show what happened in a task, step by step."),
+    CommandRow("evidence", "tasks", "Show the commands that a task ran, or one of them with its output."),
     CommandRow(
         "report",
         "tasks",
         "Show the result of a task, or write it as an HTML page or a comment for a pull request.",
-        "--html report.html",
     ),
-    CommandRow(
-        "stats", "tasks", "Show the results, cost and time of all tasks, by week and by route.", "--plot"
-    ),
-    CommandRow(
-        "route",
-        "explain",
-        "Show how a task would be classified and which roles would run.",
-        "fix the off-by-one in pager.py",
-    ),
-    CommandRow("agents", "catalog", "List, show or write roles.", "show implementer"),
-    CommandRow("skills", "catalog", "List, show, write or test skills.", "list"),
-    CommandRow("commands", "catalog", "List the commands that you can call as /name.", "list"),
-    CommandRow("hooks", "explain", "List, write or test hooks.", "list"),
-    CommandRow("tools", "catalog", "List the tools, or show one.", "show Edit"),
+    CommandRow("stats", "tasks", "Show the results, cost and time of all tasks, by week and by route."),
+    CommandRow("route", "explain", "Show how a task would be classified and which roles would run."),
+    CommandRow("agents", "catalog", "List, show or write roles."),
+    CommandRow("skills", "catalog", "List, show, write or test skills."),
+    CommandRow("commands", "catalog", "List the commands that you can call as /name."),
+    CommandRow("hooks", "explain", "List, write or test hooks."),
+    CommandRow("tools", "catalog", "List the tools, or show one."),
 )
 _PROVE = (
     CommandRow(
         "verify",
         "verify:verify_here",
         "Run this repository's checks, or re-run the checks recorded for a task.",
-        "--junit checks.xml",
     ),
-    CommandRow(
-        "replay", "replay", "Run a task again from its recorded model replies and compare.", "20260102T03"
-    ),
+    CommandRow("replay", "verify", "Run a task again from its recorded model replies and compare."),
     CommandRow(
         "export",
         "verify:export_bundle",
         "Write a task into one file: its record, evidence, change and model replies.",
-        "20260102T03 task.agentflow",
     ),
     CommandRow(
         "import",
         "verify:import_bundle",
         "Read a task from a file into this repository, if the file is undamaged.",
-        "task.agentflow",
     ),
 )
 _SET_UP = (
@@ -184,24 +163,14 @@ _SET_UP = (
         "trust",
         "Review and trust this repository's hooks, roles, rules and checks. Any later change asks again.",
     ),
-    CommandRow("plugins", "trust", "Add, list, update or remove plugins.", "add ./review-kit"),
-    CommandRow("mcp", "servers", "List and try MCP servers, or serve agentflow as one.", "test"),
-    CommandRow(
-        "ci",
-        "verify",
-        "Re-verify the tasks that a pull request names, without a key or a model.",
-        "--base origin/main",
-    ),
-    CommandRow("acp", "servers", "Serve an editor over stdin and stdout.", "--model anthropic"),
-    CommandRow("config", "config", "Show each setting and where it came from.", "--explain"),
+    CommandRow("plugins", "trust", "Add, list, update or remove plugins."),
+    CommandRow("mcp", "servers", "List and try MCP servers, or serve agentflow as one."),
+    CommandRow("ci", "verify", "Re-verify the tasks that a pull request names, without a key or a model."),
+    CommandRow("acp", "servers", "Serve an editor over stdin and stdout."),
+    CommandRow("config", "config", "Show each setting and where it came from."),
     CommandRow("check", "config", "Validate settings, roles, skills and hooks."),
-    CommandRow("doctor", "doctor", "Test the sandbox and report what is installed and configured."),
-    CommandRow(
-        "permissions",
-        "explain",
-        "Show how the permission rules decide a command.",
-        'test "git push" --role implementer',
-    ),
+    CommandRow("doctor", "config", "Test the sandbox and report what is installed and configured."),
+    CommandRow("permissions", "explain", "Show how the permission rules decide a command."),
 )
 GROUPS = {"Run": _RUN, "Decide": _DECIDE, "Look": _LOOK, "Prove": _PROVE, "Set up": _SET_UP}
 COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
@@ -225,12 +194,12 @@ class _Commands(TyperGroup):
         """Return the named command. Raises UsageError with the name that was meant."""
         if args[0].startswith("-") or args[0] in COMMANDS:
             return super().resolve_command(ctx, args)
-        near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
         is_text = len(" ".join(args).split()) > 1 and args[1:] != ["--help"]
         start = f"to start a task: agentflow task {shlex.join(args)}"
         hint = start if is_text else "see agentflow help all" if args[1:] else "see agentflow --help"
-        raise UsageError(f"there is no command {to_one_line(args[0], 60)}{meant}", hint=hint)
+        raise UsageError(
+            f"there is no command {to_one_line(args[0], 60)}{suggest(args[0], COMMANDS)}", hint=hint
+        )
 
     def format_commands(self, _ctx: "Context", formatter: "HelpFormatter") -> None:
         """Write nothing: the commands stand above the options."""

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agentflow.cli.arguments import FOLDER, JSON, make_group, read_words
-from agentflow.cli.printing import say, tell_result
+from agentflow.cli.printing import say, suggest, tell_result
 from agentflow.core.errors import UsageError
 from agentflow.core.hook import NEVER_FIRED, POINTS, Decision, Hook, Script
 from agentflow.core.points import HookEvent, Point
@@ -223,9 +222,8 @@ def _find_point(event: str) -> Point:
         return Point(event)
     if event in NEVER_FIRED:
         raise UsageError(f"{event} never happens in agentflow", hint=f"events are {', '.join(points)}")
-    near = get_close_matches(event, points, 1)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    raise UsageError(f"there is no event {event}{meant}", hint=f"events are {', '.join(points)}")
+    hint = f"events are {', '.join(points)}"
+    raise UsageError(f"there is no event {event}{suggest(event, points)}", hint=hint)
 
 
 def _try(known: "KnownHook", event: HookEvent) -> dict[str, Any]:

@@ -5,7 +5,8 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from prompt_toolkit import ANSI, PromptSession
@@ -60,13 +61,14 @@ class _Completions(Completer):
                 if name.startswith(word):
                     yield Completion(name, -len(word), display_meta=make_visible(summary))
         elif word.startswith("@"):
-            for path in self._find_files(word[1:]):
+            part = word[1:]
+            listed = self._git.call("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+            paths = [path for path in map(os.fsdecode, listed.split(b"\0")) if path]
+            fitting = [path for path in paths if part.casefold() in path.casefold()]
+            # those whose name begins with it first
+            fitting.sort(key=lambda path: (not Path(path).name.startswith(part), path))
+            for path in fitting[:_MOST]:
                 yield Completion(path, -len(word), display=make_visible(path))
-
-    def _find_files(self, part: str) -> Iterator[str]:
-        listed = self._git.call("ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")
-        found = [path for path in map(os.fsdecode, listed) if path and part.casefold() in path.casefold()]
-        yield from sorted(found, key=lambda path: (not Path(path).name.startswith(part), path))[:_MOST]
 
 
 class _SafeHistory(FileHistory):
@@ -82,7 +84,12 @@ class LineEditor:
     def __init__(self, git: Git, commands: Mapping[str, str], *, plain: bool) -> None:
         self.plain = plain
         self._completions = _Completions(git, commands)
-        self._history = _open_history()
+        self._history: History = InMemoryHistory()
+        with suppress(OSError):
+            place = find_folders(os.environ).config.parent / _HISTORY
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            place.touch(mode=0o600)
+            self._history = _SafeHistory(place)
         self._is_colourless = plain or bool(os.environ.get("NO_COLOR"))
         bindings = KeyBindings()
         bindings.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
@@ -127,16 +134,6 @@ def _leave_room(session: PromptSession[str]) -> int:
     rows = os.get_terminal_size().lines
     session.reserve_space_for_menu = _MENU_ROWS if rows > 2 * _MENU_ROWS else 0
     return rows
-
-
-def _open_history() -> History:
-    place = find_folders(os.environ).config.parent / _HISTORY
-    try:
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        place.touch(mode=0o600)
-    except OSError:
-        return InMemoryHistory()
-    return _SafeHistory(place)
 
 
 def _interrupt() -> None:
@@ -219,7 +216,7 @@ class WorkPrompt:
         if not is_open:
             self._flush()
         elif text and self._prompt.app.loop is not None:
-            self._prompt.app.loop.call_soon_threadsafe(self._write_above)
+            self._prompt.app.loop.call_soon_threadsafe(run_in_terminal, self._flush)
 
     @property
     def _is_open(self) -> bool:
@@ -277,10 +274,6 @@ class WorkPrompt:
         height, rows = _leave_room(self._prompt), self._rows
         rows = ("", *rows) if rows and height > 2 * _MENU_ROWS else rows[: max(0, height - _OWN_ROWS)]
         return ANSI("\n".join((*rows, self.prompt)))
-
-    def _write_above(self) -> None:
-        if self._above:
-            run_in_terminal(self._flush)
 
     def _flush(self) -> None:
         with self._lock:

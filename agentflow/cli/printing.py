@@ -1,5 +1,6 @@
 """The output of commands on stdout and stderr: lines, text or JSON, safe for a terminal."""
 
+import difflib
 import os
 import sys
 from collections.abc import Iterable
@@ -32,6 +33,12 @@ def tell_result(value: object, rows: Iterable[Line | str], *, json: bool) -> Non
         say(row) if isinstance(row, str) else show([row])
 
 
+def suggest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return which known word was probably meant, to stand behind a message; empty where none is near."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def require_folders(*targets: Path | None) -> None:
     """Raise ConfigError for a file that could not be written at the end, as its folder is missing."""
     for target in targets:
@@ -60,13 +67,13 @@ def tell_edits(root: Path, folder: Path, *, goes_on: bool = False) -> None:
     happened = tuple(load_events(folder))
     fold_state(folder, happened)
     try:
-        told = tuple(find_edits(folder, happened).lines)
+        edits = tuple(find_edits(folder, happened).lines)
     except AgentflowError as error:
         if not goes_on:
             raise
-        told = (f"{error}; {STATE} is not needed for this",)
+        edits = (f"{error}; {STATE} is not needed for this",)
     if not is_at_work(root):
-        send("".join(f"agentflow: {make_visible(said)}\n" for said in told), sys.stderr)
+        send("".join(f"agentflow: {make_visible(edit)}\n" for edit in edits), sys.stderr)
 
 
 def say_json(value: object) -> None:

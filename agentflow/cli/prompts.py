@@ -16,7 +16,6 @@ from agentflow.core.pending import (
     Consent,
     Pending,
     PendingKind,
-    Question,
     identify_call,
     read_answer,
     to_letter,
@@ -25,7 +24,7 @@ from agentflow.core.record import encode
 from agentflow.redact import make_visible
 from agentflow.store.tasks import TaskStore
 from agentflow.view.status import diff_call, draw_changed_checks, draw_check_diff, style_diff_row
-from agentflow.view.text import Line, Style, line, send, span
+from agentflow.view.text import Line, Span, Style, line, send, span
 
 _LATER = "later"
 _PERSON = "a person at the terminal"
@@ -34,6 +33,7 @@ _EDITED = {"Bash": "command", "Edit": "new_string", "Write": "content"}
 _MAX_LINES = 40
 """Shown lines of one value, until the person asks for all of it."""
 _INDENT = "    "
+_NO_HEAD = span("")
 
 
 def is_attended(consent: Consent) -> bool:
@@ -172,7 +172,15 @@ def _ask(item: Pending, root: Path) -> Answer | None:
     while True:
         said = []
         for question in item.questions:
-            show(_draw_question(question), sys.stderr)
+            if question.text:
+                show(list(_draw_text(question.text))[:_MAX_LINES], sys.stderr)
+            show(
+                (
+                    line(_INDENT, span(f"{to_letter(place)}  ", Style.ACCENT), span(option), hang=7)
+                    for place, option in enumerate(question.options)
+                ),
+                sys.stderr,
+            )
             typed = _read_line(f"answer, {words}; later = decide later [{item.default}]: ")
             if typed.lower() == _LATER:
                 return None
@@ -206,14 +214,9 @@ def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[L
     for key, value in item.shown_input.items():
         text = value if isinstance(value, str) else encode(value).decode()
         is_command = item.tool == "Bash" and key == "command"
-        yield from _cut_rows(_draw_command(text) if is_command else _draw_value(key, text), most)
-
-
-def _draw_command(text: str) -> Iterator[Line]:
-    first, *more = text.split("\n")
-    yield line("  ", span("$ ", Style.DIM), span(first, Style.ACCENT), hang=4)
-    for row in more:
-        yield line(_INDENT, span(row, Style.ACCENT), hang=4)
+        head = span("$ ", Style.DIM) if is_command else span(f"{key}: ", Style.DIM)
+        style = Style.ACCENT if is_command else Style.PLAIN
+        yield from _cut_rows(_draw_text(text, head, style), most)
 
 
 def _cut_rows(rows: Iterable[Line], most: int | None) -> Iterator[Line]:
@@ -223,16 +226,8 @@ def _cut_rows(rows: Iterable[Line], most: int | None) -> Iterator[Line]:
         yield line(_INDENT, span(f"… {len(known) - most} more lines, m shows them", Style.WARN))
 
 
-def _draw_question(question: Question) -> Iterator[Line]:
-    if question.text:
-        yield from list(_draw_value("", question.text))[:_MAX_LINES]
-    for place, option in enumerate(question.options):
-        yield line(_INDENT, span(f"{to_letter(place)}  ", Style.ACCENT), span(option), hang=7)
-
-
-def _draw_value(key: str, text: str) -> Iterator[Line]:
-    rows = text.split("\n")
-    head = [span(f"{key}: ", Style.DIM)] if key else []
-    yield line("  ", *head, span(rows[0]), hang=4)
-    for row in rows[1:]:
-        yield line(_INDENT, span(row), hang=4)
+def _draw_text(text: str, head: Span = _NO_HEAD, style: Style = Style.PLAIN) -> Iterator[Line]:
+    first, *more = text.split("\n")
+    yield line("  ", head, span(first, style), hang=4)
+    for row in more:
+        yield line(_INDENT, span(row, style), hang=4)

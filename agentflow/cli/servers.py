@@ -28,7 +28,7 @@ from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.reading import load_state
 from agentflow.view.status import draw_pending
 from agentflow.view.text import PLAIN_TEXT, render
-from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.git import open_repository
 
 if TYPE_CHECKING:
     from agentflow.mcp.server import WaitingItem
@@ -80,7 +80,11 @@ def try_servers(
     wanted = _choose(load_entries(git.root).all, name)
     if not has_sdk():
         raise ConfigError(MISSING)
-    tried = _try_all(tuple(entry for entry in wanted if not entry.problem), git, no_sandbox=no_sandbox)
+    sandbox = open_sandbox(git, TaskRequest(no_sandbox=no_sandbox))
+    sandbox = hide_secrets(sandbox, git, load_rules_here(git.root))
+    usable = tuple(entry for entry in wanted if not entry.problem)
+    with make_scratch_folder() as logs:
+        tried = anyio.run(_inspect, usable, place_servers(sandbox, logs))
     unusable = (entry for entry in wanted if entry.problem)
     tried += tuple(ServerTrial(name=entry.name, seconds=0, problem=entry.problem) for entry in unusable)
     if yes:
@@ -105,7 +109,10 @@ def serve_repository(folder: Path = FOLDER) -> None:
         raise ConfigError(MISSING_FOR_SERVER)
     from agentflow.mcp.server import ApprovalDoor, serve
 
-    serve(root, ApprovalDoor(find=partial(_find_waiting, root), decide=partial(_decide, root)))
+    def decide(pending_id: str, decision: Answer) -> None:
+        decide_approval(open_home_of_pending(root, pending_id).root, pending_id, decision)
+
+    serve(root, ApprovalDoor(find=partial(_find_waiting, root), decide=decide))
 
 
 def _find_waiting(root: Path, pending_id: str) -> "WaitingItem":
@@ -118,25 +125,12 @@ def _find_waiting(root: Path, pending_id: str) -> "WaitingItem":
     )
 
 
-def _decide(root: Path, pending_id: str, decision: Answer) -> None:
-    decide_approval(open_home_of_pending(root, pending_id).root, pending_id, decision)
-
-
 def _choose(known: tuple[ServerEntry, ...], name: str | None) -> tuple[ServerEntry, ...]:
     found = tuple(entry for entry in known if name in (None, entry.name))
     if name is not None and not found:
         names = ", ".join(entry.name for entry in known)
         raise UsageError(f"there is no MCP server {name}", hint=f"known are {names}" if names else "")
     return found
-
-
-def _try_all(entries: tuple[ServerEntry, ...], git: Git, *, no_sandbox: bool) -> tuple[ServerTrial, ...]:
-    sandbox = hide_secrets(
-        open_sandbox(git, TaskRequest(no_sandbox=no_sandbox)), git, load_rules_here(git.root)
-    )
-    with make_scratch_folder() as logs:
-        place = place_servers(sandbox, logs)
-        return anyio.run(_inspect, entries, place)
 
 
 async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tuple[ServerTrial, ...]:

@@ -1,6 +1,5 @@
 """`agentflow` alone at a terminal: a session of questions, tasks and follow-ups; and the list of sessions."""
 
-import difflib
 import os
 import signal
 import sys
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from agentflow.api.boundary import TaskRequest
 from agentflow.cli.arguments import FOLDER, JSON
-from agentflow.cli.printing import say, say_error, show, tell_error, tell_result
+from agentflow.cli.printing import say, say_error, show, suggest, tell_error, tell_result
 from agentflow.core.errors import AgentflowError, Exit, InvalidFile, TaskNotFound, UsageError
 from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.record import Record
@@ -357,9 +356,7 @@ def _handle(chat: Chat, typed: str) -> Chat:
         name, *words = _split(typed)
         found = next((rows[name] for rows in COMMAND_GROUPS.values() if name in rows), None)
         if found is None and name and name not in (known := _summarize_commands(chat.root)):
-            near = difflib.get_close_matches(name, known, n=1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            raise UsageError(f"there is no command {name}{meant}", hint="/help lists them")
+            raise UsageError(f"there is no command {name}{suggest(name, known)}", hint="/help lists them")
         return found.run(chat, words) if found else _run_message(chat, typed)
     except AgentflowError as error:
         tell_error(error)

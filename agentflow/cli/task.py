@@ -17,35 +17,12 @@ from typing import TYPE_CHECKING, BinaryIO
 import typer
 
 from agentflow.api.boundary import TaskRequest
-from agentflow.api.models import stream_model
+from agentflow.api.models import find_live
 from agentflow.api.session import Ask, Session, begin_session, resume_session, run_session
 from agentflow.api.undo import CommitAnswers, commit_task
 from agentflow.api.wiring import prepare
 from agentflow.api.worktree import describe_kept, find_main, make_worktree, open_home, remove_unused
-from agentflow.cli.arguments import (
-    EVENTS_FILE,
-    FOLDER,
-    JSON,
-    MAX_COST,
-    MAX_TOKENS,
-    MODEL,
-    NETWORK,
-    NO_INPUT,
-    NO_SANDBOX,
-    ONE_JSON,
-    PLAIN,
-    QUIET,
-    STREAM,
-    TASK,
-    TIMEOUT,
-    VERBOSE,
-    YES,
-    check_class,
-    choose_consent,
-    choose_detail,
-    find_phase,
-    read_words,
-)
+from agentflow.cli import arguments
 from agentflow.cli.printing import say, say_json, show, tell_edits, tell_result
 from agentflow.cli.prompts import agree, is_attended, settle
 from agentflow.cli.tasks import evidence, find_task_folder
@@ -149,21 +126,21 @@ WORKTREE = typer.Option(
 
 def task(
     words: list[str] | None = TEXT,
-    model: str | None = MODEL,
+    model: str | None = arguments.MODEL,
     max_iterations: int | None = MAX_ITERATIONS,
     prove: int | None = PROVE,
-    max_cost: float | None = MAX_COST,
-    max_tokens: int | None = MAX_TOKENS,
-    timeout: float | None = TIMEOUT,
+    max_cost: float | None = arguments.MAX_COST,
+    max_tokens: int | None = arguments.MAX_TOKENS,
+    timeout: float | None = arguments.TIMEOUT,
     class_name: str | None = CLASS,
     skip_check: list[str] | None = SKIP_CHECK,
     reason: str = REASON,
-    yes: bool = YES,
-    no_input: bool = NO_INPUT,
-    no_sandbox: bool = NO_SANDBOX,
-    network: bool = NETWORK,
-    json: bool = ONE_JSON,
-    events: str | None = EVENTS_FILE,
+    yes: bool = arguments.YES,
+    no_input: bool = arguments.NO_INPUT,
+    no_sandbox: bool = arguments.NO_SANDBOX,
+    network: bool = arguments.NETWORK,
+    json: bool = arguments.ONE_JSON,
+    events: str | None = arguments.EVENTS_FILE,
     pause_after: str | None = PAUSE_AFTER,
     review: bool | None = REVIEW,
     sequential: bool = SEQUENTIAL,
@@ -173,11 +150,11 @@ def task(
     commit: bool = COMMIT,
     branch: str | None = NEW_BRANCH,
     worktree: bool = WORKTREE,
-    stream: bool = STREAM,
-    quiet: bool = QUIET,
-    verbose: bool = VERBOSE,
-    plain: bool = PLAIN,
-    folder: Path = FOLDER,
+    stream: bool = arguments.STREAM,
+    quiet: bool = arguments.QUIET,
+    verbose: bool = arguments.VERBOSE,
+    plain: bool = arguments.PLAIN,
+    folder: Path = arguments.FOLDER,
 ) -> int:
     """Carry out a task and verify the result with the repository's own checks.
 
@@ -185,20 +162,20 @@ def task(
     Exit code 0 means verified.
     """
     request = TaskRequest(
-        text=read_words(words or []),
+        text=arguments.read_words(words or []),
         model=model,
         max_iterations=max_iterations,
         prove=prove,
         json=json,
         events=events,
-        consent=choose_consent(yes=yes, no_input=no_input),
-        pause_after=find_phase(pause_after),
+        consent=arguments.choose_consent(yes=yes, no_input=no_input),
+        pause_after=arguments.find_phase(pause_after),
         stream=stream,
-        detail=choose_detail(quiet=quiet, verbose=verbose),
+        detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
         plain=plain,
         no_sandbox=no_sandbox,
         network=network,
-        named_class=check_class(class_name),
+        named_class=arguments.check_class(class_name),
         review=review,
         sequential=sequential,
         parallel=parallel,
@@ -247,20 +224,20 @@ def _ask_at_terminal(*, caveat: bool = False, hook_changes: bool = False) -> Com
 
 def ask(
     words: list[str] | None = QUESTION_TEXT,
-    model: str | None = MODEL,
-    max_cost: float | None = MAX_COST,
-    max_tokens: int | None = MAX_TOKENS,
-    timeout: float | None = TIMEOUT,
-    yes: bool = YES,
-    no_input: bool = NO_INPUT,
-    no_sandbox: bool = NO_SANDBOX,
-    json: bool = ONE_JSON,
-    events: str | None = EVENTS_FILE,
-    stream: bool = STREAM,
-    quiet: bool = QUIET,
-    verbose: bool = VERBOSE,
-    plain: bool = PLAIN,
-    folder: Path = FOLDER,
+    model: str | None = arguments.MODEL,
+    max_cost: float | None = arguments.MAX_COST,
+    max_tokens: int | None = arguments.MAX_TOKENS,
+    timeout: float | None = arguments.TIMEOUT,
+    yes: bool = arguments.YES,
+    no_input: bool = arguments.NO_INPUT,
+    no_sandbox: bool = arguments.NO_SANDBOX,
+    json: bool = arguments.ONE_JSON,
+    events: str | None = arguments.EVENTS_FILE,
+    stream: bool = arguments.STREAM,
+    quiet: bool = arguments.QUIET,
+    verbose: bool = arguments.VERBOSE,
+    plain: bool = arguments.PLAIN,
+    folder: Path = arguments.FOLDER,
 ) -> int:
     """Answer a question about this repository. No file is changed.
 
@@ -268,13 +245,13 @@ def ask(
     Exit code 0 means answered.
     """
     request = TaskRequest(
-        text=read_words(words or [], example="agentflow ask where are discounts computed?"),
+        text=arguments.read_words(words or [], example="agentflow ask where are discounts computed?"),
         model=model,
         json=json,
         events=events,
-        consent=choose_consent(yes=yes, no_input=no_input),
+        consent=arguments.choose_consent(yes=yes, no_input=no_input),
         stream=stream,
-        detail=choose_detail(quiet=quiet, verbose=verbose),
+        detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
         plain=plain,
         no_sandbox=no_sandbox,
         named_class=QUESTION,
@@ -289,9 +266,9 @@ def demo(
         metavar="DIR",
         help="Where to put the example; a new or empty folder. [default: a temporary one]",
     ),
-    json: bool = ONE_JSON,
-    quiet: bool = QUIET,
-    verbose: bool = VERBOSE,
+    json: bool = arguments.ONE_JSON,
+    quiet: bool = arguments.QUIET,
+    verbose: bool = arguments.VERBOSE,
 ) -> int:
     """Fix a real bug in a bundled example, without a key or a network."""
     folder = _make_demo(target)
@@ -299,7 +276,7 @@ def demo(
         text="make the failing tests pass",
         model="repair",
         json=json,
-        detail=choose_detail(quiet=quiet, verbose=verbose),
+        detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
         must_run=True,
     )
     code = launch(folder, request)
@@ -337,11 +314,11 @@ def explore(
     path: Path = EXPLORED,
     focus: str | None = FOCUS,
     refresh: bool = REFRESH,
-    model: str | None = MODEL,
-    json: bool = ONE_JSON,
-    events: str | None = EVENTS_FILE,
-    quiet: bool = QUIET,
-    verbose: bool = VERBOSE,
+    model: str | None = arguments.MODEL,
+    json: bool = arguments.ONE_JSON,
+    events: str | None = arguments.EVENTS_FILE,
+    quiet: bool = arguments.QUIET,
+    verbose: bool = arguments.VERBOSE,
 ) -> int:
     """Explore a repository in depth and write down what was found.
 
@@ -362,7 +339,7 @@ def explore(
         model=model,
         json=json,
         events=events,
-        detail=choose_detail(quiet=quiet, verbose=verbose),
+        detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
         focus=part,
     )
     return launch(git.root, request)
@@ -376,12 +353,12 @@ ACCEPT_HOOK_CHANGES = typer.Option(
 
 
 def commit(
-    task_id: str | None = TASK,
+    task_id: str | None = arguments.TASK,
     branch: str | None = BRANCH,
     accept_caveat: bool = ACCEPT_CAVEAT,
     accept_hook_changes: bool = ACCEPT_HOOK_CHANGES,
-    json: bool = JSON,
-    folder: Path = FOLDER,
+    json: bool = arguments.JSON,
+    folder: Path = arguments.FOLDER,
 ) -> None:
     """Commit exactly what a verified task changed. Your other changes are left alone.
 
@@ -458,11 +435,10 @@ def relaunch(
     found = find_task_folder(git.root, task_id)
     tell_edits(git.root, found)
     request = request.replace(agree=agree)
+    ask, is_named = _choose_ask(request.consent), bool(task_id)
     with (
         _open_events(request.events) as sink,
-        resume_session(
-            git, found.name, request, _choose_ask(request.consent), is_named=bool(task_id)
-        ) as session,
+        resume_session(git, found.name, request, ask, is_named=is_named) as session,
     ):
         code = _drive(session, request, sink, steering)
     _tell_worktree(git.root, found.name, request)
@@ -478,8 +454,9 @@ def _drive(session: Session, request: TaskRequest, sink: BinaryIO | None, steeri
         if request.stream:
             shown = Redactor(partial(_tell_streamed, sink if request.events == "-" else None))
             stack.callback(shown.finish)
-            model = stream_model(session.setup.model, shown.add)
-            session = session.replace(setup=session.setup.replace(model=model))
+            if live := find_live(session.setup.model):
+                setup = session.setup.replace(model=live.stream_to(shown.add))
+                session = session.replace(setup=setup)
             store.observers.append(lambda told: shown.finish() if isinstance(told.event, Replied) else None)
             medium = medium.replace(live=False)
         if request.detail is not Detail.VERDICT:
@@ -564,12 +541,10 @@ def _print_result(crew: Crew, task: TaskState, request: TaskRequest, *, is_sessi
         return
     stream = sys.stderr if request.events == "-" else sys.stdout
     medium, root = choose_medium(stream, os.environ), crew.git.root
-    is_here = any(Path.cwd().is_relative_to(place) for place in (root, find_main(root)))
+    is_here = any(map(Path.cwd().is_relative_to, (root, find_main(root))))
     elsewhere = "" if is_here else str(root)
-    snapshot, diff = (
-        load_snapshot(crew.store.folder),
-        "" if _is_unchanged(crew, task) else crew.make_diff(task),
-    )
+    snapshot = load_snapshot(crew.store.folder)
+    diff = "" if _is_unchanged(crew, task) else crew.make_diff(task)
     rows = draw_verdict(snapshot, diff, elsewhere, request.detail, is_styled=stream.isatty())
     rows = tuple(map(name_as_slash_commands, rows)) if is_session else rows
     write_lines((BLANK, *rows) if medium.live and request.detail is Detail.FULL else rows, stream, medium)
@@ -586,7 +561,5 @@ def _require_outside(git: Git, events: str | None) -> None:
             continue
         name = place.relative_to(git.root).as_posix()
         if git.drop_ignored([f"A {name}"]):
-            raise UsageError(
-                f"the output would go to {name} and change the files that are judged",
-                hint="write it outside the repository, or let git ignore it",
-            )
+            hint = "write it outside the repository, or let git ignore it"
+            raise UsageError(f"the output would go to {name} and change the files that are judged", hint=hint)

@@ -154,7 +154,7 @@ def _to_absolute(source: str) -> str:
 
 
 def _decide(candidate: "PluginCandidate", differences: tuple[str, ...], *, yes: bool) -> int:
-    from agentflow.api.plugins import install_plugin
+    from agentflow.api.plugins import open_store
 
     record = candidate.record
     say(f"{record.name} {record.version} from {record.source} {record.commit[:12]}".rstrip())
@@ -167,6 +167,6 @@ def _decide(candidate: "PluginCandidate", differences: tuple[str, ...], *, yes: 
     if not (yes or (sys.stdin.isatty() and typer.confirm(question, default=False, err=True))):
         say("Nothing was changed. Without a terminal, use --yes.")
         return Exit.CONFIG
-    install_plugin(candidate)
+    open_store().install(record, candidate.folder)
     say(f"Added {record.name}. If one of its files changes, nothing runs until you update or remove it.")
     return Exit.VERIFIED

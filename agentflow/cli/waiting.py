@@ -15,24 +15,7 @@ from agentflow.api.decisions import (
     send_message,
 )
 from agentflow.api.worktree import open_home, open_home_of_pending
-from agentflow.cli.arguments import (
-    EVENTS_FILE,
-    FOLDER,
-    JSON,
-    MODEL,
-    NETWORK,
-    NO_INPUT,
-    NO_SANDBOX,
-    ONE_JSON,
-    PLAIN,
-    QUIET,
-    STREAM,
-    TASK,
-    VERBOSE,
-    YES,
-    choose_consent,
-    choose_detail,
-)
+from agentflow.cli import arguments
 from agentflow.cli.printing import say, tell_edits, tell_result
 from agentflow.cli.tasks import find_task_folder, locate_task, split_task_id
 from agentflow.core.errors import UsageError
@@ -49,19 +32,19 @@ COMMENT = typer.Option("", "--comment", metavar="TEXT", help="A remark, recorded
 
 
 def resume_task(
-    task_id: str | None = TASK,
-    model: str | None = MODEL,
-    yes: bool = YES,
-    no_input: bool = NO_INPUT,
-    no_sandbox: bool = NO_SANDBOX,
-    network: bool = NETWORK,
-    json: bool = ONE_JSON,
-    events: str | None = EVENTS_FILE,
-    stream: bool = STREAM,
-    quiet: bool = QUIET,
-    verbose: bool = VERBOSE,
-    plain: bool = PLAIN,
-    folder: Path = FOLDER,
+    task_id: str | None = arguments.TASK,
+    model: str | None = arguments.MODEL,
+    yes: bool = arguments.YES,
+    no_input: bool = arguments.NO_INPUT,
+    no_sandbox: bool = arguments.NO_SANDBOX,
+    network: bool = arguments.NETWORK,
+    json: bool = arguments.ONE_JSON,
+    events: str | None = arguments.EVENTS_FILE,
+    stream: bool = arguments.STREAM,
+    quiet: bool = arguments.QUIET,
+    verbose: bool = arguments.VERBOSE,
+    plain: bool = arguments.PLAIN,
+    folder: Path = arguments.FOLDER,
 ) -> int:
     """Continue a stopped, killed or waiting task from where it left off.
 
@@ -71,11 +54,11 @@ def resume_task(
 
     request = TaskRequest(
         model=model,
-        consent=choose_consent(yes=yes, no_input=no_input),
+        consent=arguments.choose_consent(yes=yes, no_input=no_input),
         json=json,
         events=events,
         stream=stream,
-        detail=choose_detail(quiet=quiet, verbose=verbose),
+        detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
         plain=plain,
         no_sandbox=no_sandbox,
         network=network,
@@ -90,7 +73,7 @@ def approve(
     ),
     by: str = BY,
     comment: str = COMMENT,
-    folder: Path = FOLDER,
+    folder: Path = arguments.FOLDER,
 ) -> None:
     """Approve a tool call or changed checks that wait for you. Then continue with `resume`."""
     _decide(folder, pending_id, Answer(approved=True, input=parse_edited_input(args), by=by, comment=comment))
@@ -103,7 +86,7 @@ def deny(
     ),
     by: str = BY,
     comment: str = COMMENT,
-    folder: Path = FOLDER,
+    folder: Path = arguments.FOLDER,
 ) -> None:
     """Deny a tool call or changed checks that wait for you. Then continue with `resume`."""
     _decide(folder, pending_id, Answer(approved=False, text=reason, by=by, comment=comment))
@@ -115,9 +98,9 @@ def answer_task(
         metavar="[TASK] CHOICE|TEXT",
         help="An option's letter, or your own words. [default task: the newest that asks]",
     ),
-    quiet: bool = QUIET,
-    verbose: bool = VERBOSE,
-    folder: Path = FOLDER,
+    quiet: bool = arguments.QUIET,
+    verbose: bool = arguments.VERBOSE,
+    folder: Path = arguments.FOLDER,
 ) -> int:
     """Answer a task's question and continue the task."""
     from agentflow.cli.task import relaunch
@@ -127,12 +110,14 @@ def answer_task(
         raise UsageError(f"say what the answer to {task_id} is", hint="agentflow status shows what it asks")
     root, found = locate_task(folder, task_id, prefer=lambda task: bool(task.pending))
     answer_question(root, found.name, said)
-    return relaunch(root, found.name, TaskRequest(detail=choose_detail(quiet=quiet, verbose=verbose)))
+    return relaunch(
+        root, found.name, TaskRequest(detail=arguments.choose_detail(quiet=quiet, verbose=verbose))
+    )
 
 
 def stop_task(
-    task_id: str | None = TASK,
-    folder: Path = FOLDER,
+    task_id: str | None = arguments.TASK,
+    folder: Path = arguments.FOLDER,
 ) -> None:
     """Stop a task. `resume` can still continue it. The task may be running in another terminal."""
     from agentflow.api.undo import OPEN, cancel_task
@@ -153,7 +138,7 @@ def say_to_task(
         metavar="[TASK] TEXT",
         help="What the working role should know. [default task: the newest]",
     ),
-    folder: Path = FOLDER,
+    folder: Path = arguments.FOLDER,
 ) -> None:
     """Send a message to a running task. The working role reads it before its next turn."""
     task_id, said = split_task_id(folder, words)
@@ -179,13 +164,13 @@ _GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentfl
 
 
 def restore_files(
-    task_id: str | None = TASK,
+    task_id: str | None = arguments.TASK,
     dry_run: bool = typer.Option(False, "--dry-run", help="Only show what would change."),
     force: bool = typer.Option(
         False, "--force", help="Also restore files that you changed after the task; your version is kept."
     ),
-    json: bool = JSON,
-    folder: Path = FOLDER,
+    json: bool = arguments.JSON,
+    folder: Path = arguments.FOLDER,
 ) -> None:
     """Restore the files to their state before a task. Your later edits are kept."""
     from agentflow.api.undo import undo
