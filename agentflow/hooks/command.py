@@ -83,7 +83,6 @@ def fire_script(
 
 
 def _exchange(command: Command, hook: Hook, event: HookEvent, cancelled: Callable[[], bool]) -> ProgramOutput:
-    """Run a script, in the sandbox if it asks for that. Raises OSError, NoSandbox."""
     assert isinstance(hook.body, Script)
     script, given, runner = hook.body, encode_event(event), event.scene.runner
     if not script.sandbox:
@@ -194,7 +193,6 @@ def _explain_failure(command: Command, error: OSError | ValueError) -> str:
 
 
 def _shorten(result: HookResult, folder: Path) -> HookResult:
-    """Return the result with long texts cut; the full ones are kept in files."""
     fields = ("context", "notice", "reason", "block", "halt")
     long = {name: text for name in fields if len(text := getattr(result, name) or "") > MAX_HOOK_TEXT}
     for name, text in long.items():

@@ -77,7 +77,6 @@ def find_mass_deletion(script: ShellScript, root: Path) -> str | None:
 
 
 def _fill_in(script: ShellScript) -> ShellScript:
-    """Return a command with what its variables hold in their place, where that can be known."""
     if "$" not in script.source:
         return script
     values: dict[str, str] = {"PWD": ".", **dict(_LOOP.findall(script.source))}
@@ -194,7 +193,6 @@ def _fits(part: str, name: str) -> bool:
 
 
 def _list_found(texts: list[str], place: CommandPlace) -> list[str]:
-    """Return where find begins, if it deletes there without saying by name what."""
     begin = next((at for at, text in enumerate(texts) if text[:1] in ("-", "(", "!")), len(texts))
     starts, tests = texts[:begin] or ["."], texts[begin:]
     runs = [tests[at + 1].rpartition("/")[2] for at, text in enumerate(tests[:-1]) if text in _RUNS]

@@ -168,7 +168,6 @@ class _Reader:
         )
 
     def _test(self, node: "Node", depth: int) -> None:
-        """Take a test as a command; one that evaluates a name or a text as a number is refused."""
         opening = self._text(node.children[0])
         if opening == "((":
             return
