@@ -107,18 +107,6 @@ class ScriptAnswer(Record):
     hookSpecificOutput: dict[str, Any] | None = None  # noqa: N815
 
 
-def parse_answer(hook: Hook, found: dict[str, Any]) -> tuple[HookResult, tuple[str, ...]]:
-    """Return a JSON answer as the result of its point, and its keys without a meaning.
-
-    Raises Mismatch for a field that is not legal at the point, or not of its type.
-    """
-    unknown: list[str] = []
-    fields = _collect_fields(hook, _fit_known(ScriptAnswer, found, unknown), unknown)
-    for name in sorted(fields.keys() - POINTS[hook.point].legal):
-        raise Mismatch(name, f"has no place at {hook.point}")
-    return HookResult(**fields), tuple(unknown)
-
-
 def join_texts(first: str | None, second: str | None) -> str | None:
     """Return two texts as one, or None if there is none."""
     return "\n".join(part for part in (first, second) if part) or None
@@ -159,7 +147,10 @@ def _collect_fields(hook: Hook, answer: ScriptAnswer, unknown: list[str]) -> dic
         "updated_output": specific.updatedToolOutput,
         "terminal": answer.terminalSequence or None,
     }
-    return {key: value for key, value in fields.items() if value is not None}
+    given = {key: value for key, value in fields.items() if value is not None}
+    for name in sorted(given.keys() - POINTS[hook.point].legal):
+        raise Mismatch(name, f"has no place at {hook.point}")
+    return given
 
 
 def _find_halt(hook: Hook, answer: ScriptAnswer, permit: PermissionAnswer | None) -> str | None:
@@ -201,11 +192,12 @@ def _parse_output(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
     found = decode_or_none(text)
     if not isinstance(found, dict):
         raise Mismatch("", "printed invalid JSON")
+    unknown: list[str] = []
     try:
-        result, unknown = parse_answer(hook, found)
+        fields = _collect_fields(hook, _fit_known(ScriptAnswer, found, unknown), unknown)
     except Mismatch as error:
         raise Mismatch("", f"gave an answer that does not fit: {error}") from None
-    return result, tuple(f'field "{name}" ignored' for name in unknown)
+    return HookResult(**fields), tuple(f'field "{name}" ignored' for name in unknown)
 
 
 def _blocks(hook: Hook, said: ProgramOutput) -> bool:

@@ -3,8 +3,10 @@
 import inspect
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from functools import partial
 
 import anyio
+from anyio import to_thread
 
 from agentflow.core.events import Signalled, Warned
 from agentflow.core.hook import (
@@ -23,8 +25,9 @@ from agentflow.core.points import HookEvent, PermissionAsked, Point, Scene, Tool
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record
 from agentflow.hooks.answers import HookAnswer
-from agentflow.hooks.command import run_script
+from agentflow.hooks.command import fire_script
 from agentflow.hooks.entries import is_condition_met, is_match
+from agentflow.process import check_cancelled
 from agentflow.redact import make_visible
 
 _SILENT = HookResult()
@@ -124,7 +127,9 @@ async def _run_scripts(hooks: list[Hook], event: HookEvent) -> dict[int, HookAns
     answers: dict[int, HookAnswer] = {}
 
     async def one(place: int, hook: Hook, script: Script) -> None:
-        answers[place] = await run_script(hook, script, event)
+        # in a thread of its own; it is killed when the task is cancelled
+        run = partial(fire_script, hook, script, event, check_cancelled)
+        answers[place] = (await to_thread.run_sync(run)).answer
 
     outside = (hook for hook in hooks if isinstance(hook.body, Script) and not hook.body.sandbox)
     watch = event.scene.watch

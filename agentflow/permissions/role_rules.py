@@ -15,7 +15,7 @@ from agentflow.core.routing import PIPELINE, SUBMITTED_BY, Access
 from agentflow.core.tool import Category, Effect, Subject, Tool
 from agentflow.permissions.reading_commands import find_bad_assignment, find_dangerous_argument, is_reading
 from agentflow.permissions.rules import Rules, compile_pattern, is_on_host
-from agentflow.permissions.shell_command import (
+from agentflow.permissions.shell_parser import (
     Redirection,
     ShellScript,
     SimpleCommand,

@@ -16,7 +16,7 @@ from agentflow.core.regex import compile_glob, regex
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Effect, Subject, Tool
 from agentflow.parse import decode, expand_home
-from agentflow.permissions.shell_command import UNKNOWN_TEXT, ShellScript, ShellWord, TooComplex, join_words
+from agentflow.permissions.shell_parser import UNKNOWN_TEXT, ShellScript, ShellWord, TooComplex, join_words
 from agentflow.permissions.wrappers import (
     INTERPRETERS,
     is_reading_program,

@@ -26,7 +26,7 @@ from agentflow.permissions.rules import (
     list_rule_kinds,
     place_pattern,
 )
-from agentflow.permissions.shell_command import (
+from agentflow.permissions.shell_parser import (
     UNKNOWN_TEXT,
     ShellScript,
     SimpleCommand,

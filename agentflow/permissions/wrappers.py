@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.permissions.shell_command import (
+from agentflow.permissions.shell_parser import (
+    MAX_COMMANDS,
     UNKNOWN_TEXT,
     Redirection,
     ShellScript,
@@ -16,8 +17,8 @@ from agentflow.permissions.shell_command import (
     SimpleCommand,
     TooComplex,
     join_words,
+    parse_command,
 )
-from agentflow.permissions.shell_parser import MAX_COMMANDS, parse_command
 
 _DEPTH = 4
 _MAX_WORDS = 200

@@ -107,13 +107,15 @@ def classify(text: str, table: Table) -> Classification:
     if choice.route == _DEFAULT and score <= _CLEAR and is_concrete(text):
         choice = choice._replace(route=DIRECT, reasons=(*choice.reasons, "names what to look up"))
     is_anchored = is_concrete(text) and any(clause.head for clause in said)
+    # a known verb with a concrete target lowers the level of ambiguity by one
+    level = sum(score > last for last in _LAST_SCORES)
     targets = find_targets(text, frozenset({"any"}), lambda _: frozenset())
     is_about_failures = choice.route in SHORTENED and targets != Targets()
     return Classification(
         complexity=choice.complexity,
         route=choice.route,
         score=score,
-        action=choose_action(score, is_anchored=is_anchored),
+        action=_LEVELS[max(0, level - is_anchored)],
         forced=choice.forced,
         report=report and mood is not Mood.CHANGE,
         decided=choice.reasons,
@@ -294,9 +296,3 @@ def _content(spoken: str, said: tuple[Clause, ...], table: Table) -> set[str]:
     heads = " ".join(clause.head for clause in said)
     hollow = {*table.hollow, *_SPOKEN.findall(f"{signs} {heads}")}
     return {word for word in _SPOKEN.findall(spoken) if not {word, word.removesuffix("s")} & hollow}
-
-
-def choose_action(score: int, *, is_anchored: bool) -> Action:
-    """Return what to do at a score of ambiguity; a known verb with a concrete target lowers it one level."""
-    level = sum(score > last for last in _LAST_SCORES)
-    return _LEVELS[max(0, level - is_anchored)]
