@@ -141,7 +141,14 @@ class Draft:
         """Return the system prompt of an agent with these tools."""
         ordered = sorted(self.sections, key=lambda section: -section.priority)
         offered = {tool.name for tool in tools}
-        return redact_text("\n\n".join(_drop_items(each.absent - offered, each.text) for each in ordered))
+
+        def drop_items(section: Section) -> str:
+            absent = section.absent - offered
+            return _ITEM.sub(
+                lambda item: item[0] if absent.isdisjoint(_NAMED.findall(item[0])) else "", section.text
+            )
+
+        return redact_text("\n\n".join(map(drop_items, ordered)))
 
 
 class NoModel(Record):
@@ -182,10 +189,6 @@ class Audience:
 
     def __hash__(self) -> int:
         return hash((self.records, self.observers))
-
-
-def _drop_items(absent: frozenset[str], text: str) -> str:
-    return _ITEM.sub(lambda item: item[0] if absent.isdisjoint(_NAMED.findall(item[0])) else "", text)
 
 
 def _sort_tools(*tools: Tool) -> tuple[Tool, ...]:

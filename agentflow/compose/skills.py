@@ -73,7 +73,10 @@ class UseSkills(Record):
         """Read a skill, or a file of it."""
         skill = find_named(self.offer.all, wanted.skill)
         if skill is None:
-            return self._search(wanted.skill)
+            ranked = rank_by_words(wanted.skill, self.offer.all)
+            near = [skill for skill, score in ranked if score > 0] or [skill for skill, _ in ranked]
+            listed = "\n".join(map(format_skill_line, near[:_MAX_FOUND]))
+            return Output(content=f"there is no skill {wanted.skill} for you; the nearest are\n{listed}")
         if wanted.file:
             return Output(content=read_skill_file(skill, wanted.file))
         if wanted.close:
@@ -85,12 +88,6 @@ class UseSkills(Record):
         except InvalidFile as error:
             raise InvalidInput(str(error)) from None
         return Output(content=format_skill(skill, self._fill(skill, found, wanted.arguments, context)))
-
-    def _search(self, words: str) -> Output:
-        ranked = rank_by_words(words, self.offer.all)
-        near = [skill for skill, score in ranked if score > 0] or [skill for skill, _ in ranked]
-        listed = "\n".join(map(format_skill_line, near[:_MAX_FOUND]))
-        return Output(content=f"there is no skill {words} for you; the nearest are\n{listed}")
 
     def _fill(self, skill: Skill, found: SkillBody, words: str, context: ToolContext) -> str:
         places = {

@@ -1,7 +1,7 @@
 """The capabilities of a standard agent, as a list that can be printed."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from agentflow.compose.capability import (
     Capability,
@@ -69,34 +69,22 @@ class Kit(Record):
 def list_standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
     """Return what every role of a crew is given."""
     submit = kit.toolbox.find(SUBMITS.get(role.part or "", ""))
+    implements = role.part == SUBMITTED_BY[Change]
+    # the tools of a run never change, which would empty the provider's cache; the explorer has no room for it
+    offered = {tool.category for tool in kit.toolbox.select_for(role)}
+    is_clipped = Category.MCP in offered or (role.part != PIPELINE[0] and Category.SHELL in offered)
     return (
         UseModel(model=kit.model, model_id=choose_model_id(role.model, kit.models)),
         RolePrompt(role=role),
         RoleTools(role=role, toolbox=kit.toolbox),
-        *((RecallOutputs(),) if _is_clipped(role, kit) else ()),
+        *((RecallOutputs(),) if is_clipped else ()),
         UseSkills(offer=kit.skills, reader=kit.reader),
-        *(_list_of_implementer(kit) if role.part == SUBMITTED_BY[Change] else ()),
+        *((CurrentTodo(todos=kit.todos),) if kit.todos and implements else ()),
+        *((SearchRepairs(tool=kit.repair),) if kit.repair is not None and implements else ()),
         *((Submission(tool=submit),) if submit else ()),
         UseHooks(hooks=kit.hooks),
         EventLog(record=kit.events),
     )
-
-
-def _list_of_implementer(kit: Kit) -> Iterator[Capability]:
-    if kit.todos:
-        yield CurrentTodo(todos=kit.todos)
-    if kit.repair is not None:
-        yield SearchRepairs(tool=kit.repair)
-
-
-def _is_clipped(role: Role, kit: Kit) -> bool:
-    """Return whether a role may get clipped results, and so needs RecallOutput from the beginning.
-
-    The tools of a run never change, which would empty the provider's cache. The explorer only lists and
-    quotes files: it narrows its commands, though not what an MCP server answers.
-    """
-    offered = {tool.category for tool in kit.toolbox.select_for(role)}
-    return Category.MCP in offered or (role.part != PIPELINE[0] and Category.SHELL in offered)
 
 
 def describe_capabilities(capabilities: tuple[Capability, ...]) -> tuple[str, ...]:
@@ -214,7 +202,6 @@ class Approval(Record):
         return HookResult(decision=found.decision, reason=f"rule {found.rule}" if found.rule else None)
 
     def _find_reason_to_ask(self, event: HookEvent, use: ToolUse, tool: Tool) -> str | None:
-        """Return why a call needs a person although no rule says so."""
         asked = CallToApprove(tool=use.tool_name, role=event.scene.actor.name, args=use.tool_input)
         modes = (self.tools.get(asked.tool), self.roles.get(asked.role))
         reasons = (find_approval_reason(mode, asked) for mode in modes)

@@ -1,6 +1,6 @@
 """The Agent tool: a role gives a piece of work to a sub-agent, which has at most the role's own rights."""
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from itertools import accumulate
 from typing import Annotated, Any, Literal
 
@@ -85,7 +85,11 @@ class Subagents(Record):
     def install_context(self, context: ContextChannel) -> None:
         if not self.offered:
             return
-        lines = list(map(_format_line, self.offered))
+        whole = (f"- {role.name}: {' '.join(role.description.split())}" for role in self.offered)
+        lines = [
+            line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 1]}…"
+            for line in map(make_visible, whole)
+        ]
         fitting = sum(end <= _MAX_LISTING for end in accumulate(len(line) + 1 for line in lines))
         text = read_prompt("subagents.md").format(listed="\n".join(lines[:fitting]))
         left = len(lines) - fitting
@@ -109,19 +113,12 @@ class Subagents(Record):
 
 def let_implementer_delegate(roles: tuple[Role, ...]) -> tuple[Role, ...]:
     """Return the roles, the shipped implementer with the right to use every sub-agent, if there is any."""
-    return tuple(map(_let_delegate, roles)) if list_subagents(roles) else roles
-
-
-def _let_delegate(role: Role) -> Role:
-    is_shipped_implementer = role.part == SUBMITTED_BY[Change] and role.origin == "bundled"
-    if not is_shipped_implementer or role.list_rules(DELEGATE):
-        return role
-    return role.replace(tools=(*role.tools, ToolRule(tool=DELEGATE)))
-
-
-def _format_line(role: Role) -> str:
-    line = make_visible(f"- {role.name}: {' '.join(role.description.split())}")
-    return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 1]}…"
+    able = list[Role]()
+    for role in roles:
+        is_shipped_implementer = role.part == SUBMITTED_BY[Change] and role.origin == "bundled"
+        is_due = is_shipped_implementer and not role.list_rules(DELEGATE)
+        able.append(role.replace(tools=(*role.tools, ToolRule(tool=DELEGATE))) if is_due else role)
+    return tuple(able) if list_subagents(roles) else roles
 
 
 class OnlyReads(Record):
@@ -152,7 +149,11 @@ class Delegate(Record):
         direct = work.direct or role.name in self.agents.role.direct
         if direct and (why := find_obstacle_to_direct(self.agents.role, self.settled)) is not None:
             raise NotAllowed(why)
-        brief = "\n\n".join((*_quote_parent(work.context, context.run), work.prompt))
+        messages = context.run.messages
+        seen = {"minimal": (), "scoped": messages[:1], "full": messages[:-1]}[work.context]
+        said = "\n\n".join(filter(None, map(_format_message, seen)))
+        head = read_prompt("context.md").format(said=said) if said else ""
+        brief = "\n\n".join(filter(None, (head, work.prompt)))
         request = SubagentRequest(role=role, work=work, call_id=context.call_id, brief=brief)
         try:
             run = from_thread.run(self.agents.run, request, self.settled)
@@ -164,7 +165,6 @@ class Delegate(Record):
         return _to_output(run, is_direct=direct or (run.bail is not None and can_bail))
 
     def _find_role(self, work: Delegation, context: ToolContext) -> Role:
-        """Return the sub-agent that is asked for. Raises a ToolError when there may be none."""
         role = self.agents.find(work.subagent_type)
         if role is None:
             ranked = rank_by_words(f"{work.subagent_type} {work.description}", self.agents.offered)
@@ -172,15 +172,11 @@ class Delegate(Record):
             raise InvalidInput(f"there is no sub-agent {work.subagent_type}; yours are {names}")
         if self.agents.depth >= _MAX_DEPTH:
             raise NotAllowed(f"sub-agents go {_MAX_DEPTH} levels deep and you are the last: do it yourself")
-        if _count_up_to(context) > _MAX_CHILDREN:
+        run = context.run
+        newest = [call.id for call in run.messages[-1].calls if call.name == DELEGATE]
+        if len(run.delegated) - len(run.returned) + newest.index(context.call_id) >= _MAX_CHILDREN:
             raise NotAllowed(f"a run has {_MAX_CHILDREN} sub-agents at most: go on with what they gave you")
         return role
-
-
-def _quote_parent(wanted: Context, run: Run) -> Iterator[str]:
-    messages = {"minimal": (), "scoped": run.messages[:1], "full": run.messages[:-1]}
-    if said := "\n\n".join(text for message in messages[wanted] if (text := _format_message(message))):
-        yield read_prompt("context.md").format(said=said)
 
 
 def _format_message(message: Message) -> str:
@@ -198,12 +194,6 @@ def _format_message(message: Message) -> str:
             case _:
                 pass
     return "\n".join(line for line in lines if line.strip())
-
-
-def _count_up_to(context: ToolContext) -> int:
-    run = context.run
-    newest = [call.id for call in run.messages[-1].calls if call.name == DELEGATE]
-    return len(run.delegated) - len(run.returned) + newest.index(context.call_id) + 1
 
 
 def find_obstacle_to_direct(role: Role, settled: FactoryInput) -> str | None:

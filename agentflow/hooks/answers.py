@@ -42,9 +42,11 @@ def read_output(hook: Hook, said: ProgramOutput) -> HookAnswer:
     except Mismatch as error:
         result, notices, problem = HookResult(), (), str(error)
     trouble, broken = _find_trouble(hook, said, problem)
-    return HookAnswer(
-        result=_apply_exit_code(hook, said, result, text), trouble=trouble, broken=broken, notices=notices
-    )
+    if _blocks(hook, said):
+        result = result.replace(**_block_fields(hook, said, result))
+    elif said.exit_code == 0 and text and not text.startswith("{") and POINTS[hook.point].takes_text:
+        result = result.replace(context=text)
+    return HookAnswer(result=result, trouble=trouble, broken=broken, notices=notices)
 
 
 _DECISIONS: Mapping[str, Decision] = {
@@ -105,18 +107,6 @@ class ScriptAnswer(Record):
     hookSpecificOutput: dict[str, Any] | None = None  # noqa: N815
 
 
-def parse_answer(hook: Hook, found: dict[str, Any]) -> tuple[HookResult, tuple[str, ...]]:
-    """Return a JSON answer as the result of its point, and its keys without a meaning.
-
-    Raises Mismatch for a field that is not legal at the point, or not of its type.
-    """
-    unknown: list[str] = []
-    fields = _collect_fields(hook, _fit_known(ScriptAnswer, found, unknown), unknown)
-    for name in sorted(fields.keys() - POINTS[hook.point].legal):
-        raise Mismatch(name, f"has no place at {hook.point}")
-    return HookResult(**fields), tuple(unknown)
-
-
 def join_texts(first: str | None, second: str | None) -> str | None:
     """Return two texts as one, or None if there is none."""
     return "\n".join(part for part in (first, second) if part) or None
@@ -145,6 +135,8 @@ def _collect_fields(hook: Hook, answer: ScriptAnswer, unknown: list[str]) -> dic
     added = join_texts(answer.additional_context, specific.additionalContext)
     if specific.retry:
         added = join_texts(added, _RETRY)
+    if answer.terminalSequence and not _SIGNALS.fullmatch(answer.terminalSequence):
+        raise Mismatch("terminalSequence", "may only be a bell, a title or a notification")
     permitted = specific.decision.updatedInput if specific.decision else None
     inputs = (specific.updatedInput, permitted, answer.updated_input)
     fields = judged | {
@@ -153,16 +145,12 @@ def _collect_fields(hook: Hook, answer: ScriptAnswer, unknown: list[str]) -> dic
         "notice": answer.systemMessage,
         "updated_input": next((given for given in inputs if given is not None), None),  # it may be empty
         "updated_output": specific.updatedToolOutput,
-        "terminal": _check_signal(answer.terminalSequence),
+        "terminal": answer.terminalSequence or None,
     }
-    return {key: value for key, value in fields.items() if value is not None}
-
-
-def _check_signal(sequence: str | None) -> str | None:
-    """Return what a terminal is sent. Raises Mismatch for anything that could write or read there."""
-    if sequence and not _SIGNALS.fullmatch(sequence):
-        raise Mismatch("terminalSequence", "may only be a bell, a title or a notification")
-    return sequence or None
+    given = {key: value for key, value in fields.items() if value is not None}
+    for name in sorted(given.keys() - POINTS[hook.point].legal):
+        raise Mismatch(name, f"has no place at {hook.point}")
+    return given
 
 
 def _find_halt(hook: Hook, answer: ScriptAnswer, permit: PermissionAnswer | None) -> str | None:
@@ -197,7 +185,6 @@ def _to_fields(hook: Hook, word: str | None, reason: str | None) -> dict[str, An
 
 
 def _parse_output(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
-    """Return what stdout says, and remarks on it. Raises Mismatch for JSON that cannot be used."""
     if not text.startswith("{"):
         objects = (line for line in text.splitlines() if line.lstrip().startswith("{"))
         is_late = any(isinstance(decode_or_none(line), dict) for line in objects)
@@ -205,18 +192,12 @@ def _parse_output(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
     found = decode_or_none(text)
     if not isinstance(found, dict):
         raise Mismatch("", "printed invalid JSON")
+    unknown: list[str] = []
     try:
-        result, unknown = parse_answer(hook, found)
+        fields = _collect_fields(hook, _fit_known(ScriptAnswer, found, unknown), unknown)
     except Mismatch as error:
         raise Mismatch("", f"gave an answer that does not fit: {error}") from None
-    return result, tuple(f'field "{name}" ignored' for name in unknown)
-
-
-def _apply_exit_code(hook: Hook, said: ProgramOutput, result: HookResult, text: str) -> HookResult:
-    if _blocks(hook, said):
-        return result.replace(**_block_fields(hook, said, result))
-    is_plain = said.exit_code == 0 and text and not text.startswith("{")
-    return result.replace(context=text) if is_plain and POINTS[hook.point].takes_text else result
+    return HookResult(**fields), tuple(f'field "{name}" ignored' for name in unknown)
 
 
 def _blocks(hook: Hook, said: ProgramOutput) -> bool:

@@ -2,10 +2,11 @@
 
 import inspect
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from contextlib import nullcontext
+from functools import partial
 
 import anyio
+from anyio import to_thread
 
 from agentflow.core.events import Signalled, Warned
 from agentflow.core.hook import (
@@ -24,8 +25,9 @@ from agentflow.core.points import HookEvent, PermissionAsked, Point, Scene, Tool
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record
 from agentflow.hooks.answers import HookAnswer
-from agentflow.hooks.command import run_script
+from agentflow.hooks.command import fire_script
 from agentflow.hooks.entries import is_condition_met, is_match
+from agentflow.process import check_cancelled
 from agentflow.redact import make_visible
 
 _SILENT = HookResult()
@@ -125,22 +127,19 @@ async def _run_scripts(hooks: list[Hook], event: HookEvent) -> dict[int, HookAns
     answers: dict[int, HookAnswer] = {}
 
     async def one(place: int, hook: Hook, script: Script) -> None:
-        answers[place] = await run_script(hook, script, event)
+        # in a thread of its own; it is killed when the task is cancelled
+        run = partial(fire_script, hook, script, event, check_cancelled)
+        answers[place] = (await to_thread.run_sync(run)).answer
 
-    with _watch_scripts(hooks, event):
+    outside = (hook for hook in hooks if isinstance(hook.body, Script) and not hook.body.sandbox)
+    watch = event.scene.watch
+    is_watched = watch is not None and any(hook.origin is not Origin.BUILT_IN for hook in outside)
+    with watch.watch_hooks() if watch is not None and is_watched else nullcontext():
         async with anyio.create_task_group() as group:
             for place, hook in enumerate(hooks):
                 if isinstance(hook.body, Script):
                     group.start_soon(one, place, hook, hook.body)
     return answers
-
-
-def _watch_scripts(hooks: list[Hook], event: HookEvent) -> AbstractContextManager[None]:
-    scripts = (hook for hook in hooks if isinstance(hook.body, Script) and not hook.body.sandbox)
-    watch = event.scene.watch
-    if watch is None or all(hook.origin is Origin.BUILT_IN for hook in scripts):
-        return nullcontext()
-    return watch.watch_hooks()
 
 
 async def _call_function(hook: Hook, function: HookFunction, event: HookEvent) -> HookAnswer:
@@ -220,12 +219,10 @@ def _apply_change(event: HookEvent, seen: HookEvent, result: HookResult) -> Hook
     if rules.changed == "tool_input":
         assert isinstance(event.payload, ToolUse | PermissionAsked)
         assert isinstance(seen.payload, ToolUse | PermissionAsked)
-        value = _patch(event.payload.tool_input, seen.payload.tool_input, value)
+        now, before = event.payload.tool_input, seen.payload.tool_input
+        if now is not before:  # what others changed meanwhile stays
+            kept = {key: item for key, item in now.items() if key in value or key not in before}
+            value = kept | {
+                key: item for key, item in value.items() if key not in before or before[key] != item
+            }
     return event.replace(payload=event.payload.replace(**{rules.changed: value}))
-
-
-def _patch(now: dict[str, Any], seen: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    if now is seen:
-        return wanted
-    kept = {key: value for key, value in now.items() if key in wanted or key not in seen}
-    return kept | {key: value for key, value in wanted.items() if key not in seen or seen[key] != value}

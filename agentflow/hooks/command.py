@@ -6,11 +6,8 @@ import shlex
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-from anyio import to_thread
 
 from agentflow.core.errors import InvalidFile, NoSandbox
 from agentflow.core.evidence import Command, ProgramOutput
@@ -21,7 +18,7 @@ from agentflow.core.regex import regex
 from agentflow.frontmatter import write_whole
 from agentflow.hooks.answers import HookAnswer, read_output
 from agentflow.parse import expand_home
-from agentflow.process import check_cancelled, exchange
+from agentflow.process import exchange
 from agentflow.redact import redact_bytes, redact_text, to_one_line
 from agentflow.sandbox.environment import find_shown
 from agentflow.settings import find_folders
@@ -48,12 +45,6 @@ class ScriptRun(Record):
     environment: Mapping[str, str] = {}
     """The variables that it was given for the event."""
     seconds: float = 0
-
-
-async def run_script(hook: Hook, script: Script, event: HookEvent) -> HookAnswer:
-    """Run a script on an event, in a thread of its own; it is killed when the task is cancelled."""
-    fired = await to_thread.run_sync(partial(fire_script, hook, script, event, check_cancelled))
-    return fired.answer
 
 
 def fire_script(
@@ -83,7 +74,6 @@ def fire_script(
 
 
 def _exchange(command: Command, hook: Hook, event: HookEvent, cancelled: Callable[[], bool]) -> ProgramOutput:
-    """Run a script, in the sandbox if it asks for that. Raises OSError, NoSandbox."""
     assert isinstance(hook.body, Script)
     script, given, runner = hook.body, encode_event(event), event.scene.runner
     if not script.sandbox:
@@ -194,7 +184,6 @@ def _explain_failure(command: Command, error: OSError | ValueError) -> str:
 
 
 def _shorten(result: HookResult, folder: Path) -> HookResult:
-    """Return the result with long texts cut; the full ones are kept in files."""
     fields = ("context", "notice", "reason", "block", "halt")
     long = {name: text for name in fields if len(text := getattr(result, name) or "") > MAX_HOOK_TEXT}
     for name, text in long.items():

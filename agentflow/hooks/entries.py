@@ -81,17 +81,14 @@ def is_condition_met(condition: str | None, event: HookEvent) -> bool:
     tool = event.scene.tool
     if tool is None or rule.tool not in list_rule_kinds(tool):
         return False
+    if rule.pattern is None:
+        return True
     given = event.scene.to_repository(use.tool_input)
-    return rule.pattern is None or _is_about(rule, tool, given, event.scene.root)
-
-
-def _is_about(rule: ToolRule, tool: Tool, given: Mapping[str, Any], root: Path) -> bool:
-    """Return whether a rule's pattern fits a call; it does for a tool without a known subject."""
-    pattern, commands = str(rule.pattern), tool.list_values(given, Subject.COMMAND)
-    if commands:
-        return any(may_be_about_command(pattern, command) for command in commands)
-    paths = tool.list_values(given, Subject.PATH) if rule.tool in FILES else ()
-    return not paths or any(is_about_path(pattern, path, root, "", widely=True) for path in paths)
+    if commands := tool.list_values(given, Subject.COMMAND):
+        return any(may_be_about_command(rule.pattern, command) for command in commands)
+    paths = tool.list_values(given, Subject.PATH) if rule.tool in FILES else ()  # a call without any meets it
+    root = event.scene.root
+    return not paths or any(is_about_path(rule.pattern, path, root, "", widely=True) for path in paths)
 
 
 class Bearer(StrEnum):
@@ -258,7 +255,6 @@ class _Reader:
         return seen
 
     def _find_point(self, event: str) -> Point | None:
-        """Return the point of an event's name; None, with a warning, where no script is run."""
         known = (*Point, *NEVER_FIRED)
         if event not in known:
             self._refuse_near_miss((event,), known, f"{_KEY}.")
@@ -273,7 +269,6 @@ class _Reader:
         return None
 
     def _place_point(self, point: Point) -> Point | None:
-        """Return the point that an event of this file stands at; None, with a warning, where it cannot."""
         bearer = self._place.bearer
         if bearer is Bearer.SUBAGENT and point is Point.STOP:
             return Point.SUBAGENT_STOP
@@ -329,7 +324,6 @@ class _Reader:
         )
 
     def _fit(self, kind: type[T], value: object, where: str) -> T:
-        """Return an object of the file; an unknown key is left out with a warning."""
         if not isinstance(value, dict):
             raise self._wrong(f"{where}: must be an object")
         names = [field.encode_name for field in msgspec.structs.fields(kind)]

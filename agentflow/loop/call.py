@@ -72,7 +72,6 @@ async def authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
 
 
 async def _authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
-    """Return the decision about a call. Raises ToolError for one that is not made, Halted by a hook."""
     if call.id in agent.secret_inputs:
         call = call.replace(input=agent.secret_inputs[call.id], problem=None)
     if call.problem is not None:
@@ -107,7 +106,14 @@ async def _rule_on(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCa
         return _suspend(agent, run, call, checked, kind)
     if said.decision is not Decision.ASK:
         return checked
-    return await _ask_permission(agent, call, checked) or _settle_approval(agent, run, call, checked)
+    if permitted := await _ask_permission(agent, call, checked):
+        return permitted
+    paused = _suspend(agent, run, call, checked, PendingKind.APPROVAL)
+    answer = decide_now(agent.around.consent, paused.pending)
+    if answer is None:
+        return paused
+    agent.observe(Answered(pending=paused.pending.id, approved=answer.approved, by=answer.by))
+    return _apply_decision(agent, checked, call, answer)
 
 
 async def _ask_permission(agent: Agent, call: ToolCall, checked: AuthorizedCall) -> AuthorizedCall | None:
@@ -136,7 +142,6 @@ def _require_askable(agent: Agent, wanted: Record) -> None:
 
 
 async def _ask_hooks(agent: Agent, call: ToolCall, checked: AuthorizedCall) -> HookDecision:
-    """Return the decision of hooks and rules on a call. Raises NotAllowed where they deny it."""
     use = ToolUse(tool_name=call.name, tool_input=checked.input, tool_use_id=call.id)
     return require_allowed(await fire_hooks(agent, Point.PRE_TOOL_USE, lambda: use, checked.tool))
 
@@ -160,7 +165,11 @@ def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCa
             subject = _spell(agent, tool.rule_subject, value)
             if why := explain_role_refusal(role, tool, subject, is_held=is_held):
                 raise NotAllowed(why, by=f"the list of the {role.name}")
-    return AuthorizedCall(tool=tool, given=fitted, input=judged, subject=_find_subject(agent, tool, judged))
+    # what it is about: a path as git spells it, a command, a pattern
+    named = ((kind, judged[key]) for key, kind in tool.input_subjects.items() if key in judged)
+    kind, about = next(named, (Subject.TEXT, ""))
+    subject = _spell(agent, kind, about) if isinstance(about, str) else ""
+    return AuthorizedCall(tool=tool, given=fitted, input=judged, subject=subject)
 
 
 def _fit(agent: Agent, tool: Tool, given: dict[str, Any]) -> Record:
@@ -171,16 +180,6 @@ def _fit(agent: Agent, tool: Tool, given: dict[str, Any]) -> Record:
         ignored = list_some(map(to_one_line, unknown))
         agent.observe(Warned(message=f"{tool.name} of the {agent.role.name}: ignored, not known: {ignored}"))
     return fitted
-
-
-def _settle_approval(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall) -> Authorization:
-    """Decide about a call as the person said beforehand, else let it wait for a person."""
-    paused = _suspend(agent, run, call, checked, PendingKind.APPROVAL)
-    answer = decide_now(agent.around.consent, paused.pending)
-    if answer is None:
-        return paused
-    agent.observe(Answered(pending=paused.pending.id, approved=answer.approved, by=answer.by))
-    return _apply_decision(agent, checked, call, answer)
 
 
 def _suspend(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall, kind: PendingKind) -> RunPaused:
@@ -205,13 +204,6 @@ def _apply_decision(
     if answer.input is None:
         return checked
     return _check_call(agent, checked.tool, answer.input)
-
-
-def _find_subject(agent: Agent, tool: Tool, given: dict[str, Any]) -> str:
-    """Return what a call is about: its path as git spells it, its command, its pattern."""
-    named = ((kind, given[key]) for key, kind in tool.input_subjects.items() if key in given)
-    kind, found = next(named, (Subject.TEXT, ""))
-    return _spell(agent, kind, found) if isinstance(found, str) else ""
 
 
 def _spell(agent: Agent, kind: Subject, value: str) -> str:
@@ -338,7 +330,6 @@ async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -
 def _make_inner_call(
     agent: Agent, run: Run, outer: ToolCall, made: list[CallAnswered], name: str, given: dict[str, Any]
 ) -> None:
-    """Make a call inside another, authorized like any other. Raises NotAllowed where it fails."""
     tool = agent.find_tool(name)
     known = tool.list_values(given, Subject.PATH) if tool else ()  # the outer call has read what it changes
     run = run.replace(head=run.head.replace(shown=(*run.head.shown, *known)))
@@ -352,7 +343,6 @@ def _make_inner_call(
 
 
 def _authorize_command(agent: Agent, run: Run, call_id: str, command: str) -> str:
-    """Return a command inside a call as rules and hooks let it run. Raises NotAllowed."""
     inner = ToolCall(id=call_id, name=BASH.name, input={"command": command})
     found = from_thread.run(authorize, agent, run, inner)
     match found:
@@ -393,7 +383,6 @@ def _store_output(agent: Agent, run: Run, call: ToolCall, output: Output) -> str
 async def _apply_result_hooks(
     agent: Agent, call: ToolCall, authorized: AuthorizedCall, made: CallAnswered
 ) -> CallAnswered:
-    """Return the result as hooks change it: they replace its text or add to it."""
     point = Point.POST_TOOL_USE_FAILURE if made.result.is_error else Point.POST_TOOL_USE
     text = made.result.content
 

@@ -11,7 +11,6 @@ from agentflow.core.fold import apply_compaction
 from agentflow.core.hook import Decision
 from agentflow.core.messages import (
     Message,
-    MessagePart,
     Notice,
     Speaker,
     Text,
@@ -67,12 +66,6 @@ def _find_newest_batch(messages: tuple[Message, ...]) -> int:
     return next(reversed(calling or replies), len(messages))
 
 
-def _find_turn(messages: tuple[Message, ...], turns: int) -> int:
-    """Return the place of the first of so many newest replies; 1 where there are fewer."""
-    replies = [place for place, each in enumerate(messages) if each.speaker is Speaker.ASSISTANT]
-    return replies[-turns] if len(replies) >= turns else 1
-
-
 def _join_archives(one: Archive, other: Archive) -> Archive:
     return Archive(
         results=one.results | other.results,
@@ -82,11 +75,6 @@ def _join_archives(one: Archive, other: Archive) -> Archive:
     )
 
 
-def _find_succeeded(messages: tuple[Message, ...]) -> frozenset[str]:
-    parts = (part for message in messages for part in message.parts)
-    return frozenset(part.call_id for part in parts if isinstance(part, ToolResult) and not part.is_error)
-
-
 def _with_result(
     found: Archive, result: ToolResult, call: ToolCall, kept: Retention, offered: tuple[ToolSpec, ...]
 ) -> Archive:
@@ -94,19 +82,15 @@ def _with_result(
         return found
     copy = {} if kept is Retention.DROP else {call.id: result.content}
     advice = recall_note(offered, call.id) if copy else "make the call again to read it"
-    marker = redact_text(_format_marker(result, call, kept, advice))
+    lines = [line for line in result.content.split("\n") if line.strip()] or [""]
+    last = f"\n{_clip(lines[-1])}" if kept is Retention.KEEP_STRUCTURED and len(lines) > 1 else ""
+    head = f"[archived: {call.name}, {call.id}, {len(result.content):,} characters; {advice}]"
+    marker = redact_text(f"{head}\n{_clip(lines[0])}{last}")
     return found.replace(
         results={**found.results, call.id: marker},
         files=found.files | copy,
         saved=found.saved + len(result.content) - len(marker),
     )
-
-
-def _format_marker(result: ToolResult, call: ToolCall, kept: Retention, advice: str) -> str:
-    lines = [line for line in result.content.split("\n") if line.strip()] or [""]
-    last = f"\n{_clip(lines[-1])}" if kept is Retention.KEEP_STRUCTURED and len(lines) > 1 else ""
-    size = f"{len(result.content):,} characters"
-    return f"[archived: {call.name}, {call.id}, {size}; {advice}]\n{_clip(lines[0])}{last}"
 
 
 def _clip(line: str) -> str:
@@ -132,23 +116,17 @@ def _shorten(text: str) -> str:
 
 
 def _select_pairs(messages: Iterable[Message], wanted: Callable[[ToolCall], bool]) -> Iterator[Message]:
-    """Yield the calls that are wanted with their results, and nothing else of the messages."""
     ids: set[str] = set()
     for message in messages:
         ids |= {call.id for call in message.calls if wanted(call)}
-        parts = tuple(part for part in message.parts if _call_of(part) in ids)
+        parts = tuple(
+            part
+            for part in message.parts
+            if (isinstance(part, ToolCall) and part.id in ids)
+            or (isinstance(part, ToolResult) and part.call_id in ids)
+        )
         if parts:
             yield message.replace(parts=parts)
-
-
-def _call_of(part: MessagePart) -> str | None:
-    match part:
-        case ToolCall():
-            return part.id
-        case ToolResult():
-            return part.call_id
-        case _:
-            return None
 
 
 async def compact(agent: Agent, run: Run, trigger: CompactionTrigger = CompactionTrigger.LIMIT) -> Run:
@@ -166,8 +144,11 @@ async def compact(agent: Agent, run: Run, trigger: CompactionTrigger = Compactio
     if apply_compaction(run, entry).tokens > goal:
         entry = await _add_summary(agent, run, entry, goal, said.context)
     if trigger is CompactionTrigger.OVERFLOW:
-        newest = _archive_newest(agent, apply_compaction(run, entry), int(run.tokens * _NO_RELIEF))
-        old = _join_archives(old, newest)
+        # the rest did not suffice for the provider
+        after = apply_compaction(run, entry)
+        places = range(_find_newest_batch(after.messages), len(after.messages))
+        excess = after.size - int(int(run.tokens * _NO_RELIEF) / after.rate)
+        old = _join_archives(old, _archive(agent, after, places, excess))
         entry = _add_archive(run, entry, old)
     _store_files(agent, old)
     after = note(agent, run, entry.replace(seconds=round(time.monotonic() - begin, 3)))
@@ -184,8 +165,9 @@ def add_recall(tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
 
 def _archive_old(agent: Agent, run: Run, goal: int) -> Archive:
     """Return what is archived: all that is older than the turns that are kept, then more as far as needed."""
-    newest = _find_newest_batch(run.messages)
-    old = min(newest, _find_turn(run.messages, agent.room.turns_kept))
+    newest, turns = _find_newest_batch(run.messages), agent.room.turns_kept
+    replies = [at for at, message in enumerate(run.messages) if message.speaker is Speaker.ASSISTANT]
+    old = min(newest, replies[-turns] if len(replies) >= turns else 1)
     first = _archive(agent, run, range(1, old), run.size)
     excess = run.size - first.saved - int(goal / run.rate)
     return _join_archives(first, _archive(agent, run, range(max(1, old), newest), excess))
@@ -194,7 +176,8 @@ def _archive_old(agent: Agent, run: Run, goal: int) -> Archive:
 def _archive(agent: Agent, run: Run, places: Iterable[int], excess: int) -> Archive:
     offered = add_recall(run.head.tools)
     calls = {call.id: call for message in run.messages for call in message.calls}
-    succeeded = _find_succeeded(run.messages)
+    parts = (part for message in run.messages for part in message.parts)
+    succeeded = {part.call_id for part in parts if isinstance(part, ToolResult) and not part.is_error}
     found = Archive()
     for part in (part for place in places for part in run.messages[place].parts):
         if found.saved >= excess:
@@ -212,12 +195,6 @@ def _retention_of(agent: Agent, name: str) -> Retention:
     return Retention.SUMMARIZE_ARCHIVE if tool is None else tool.effective_retention
 
 
-def _archive_newest(agent: Agent, run: Run, most: int) -> Archive:
-    """Return what is archived of the newest results, where the rest did not suffice for the provider."""
-    places = range(_find_newest_batch(run.messages), len(run.messages))
-    return _archive(agent, run, places, run.size - int(most / run.rate))
-
-
 def _add_archive(run: Run, entry: HistoryCompacted, old: Archive) -> HistoryCompacted:
     tools = add_recall(run.head.tools) if old.files else run.head.tools
     changed = () if tools == run.head.tools else tools
@@ -230,7 +207,13 @@ async def _add_summary(
     shorter = apply_compaction(run, entry)
     until = _find_first_kept(agent, shorter, goal)
     old = shorter.messages[1:until]
-    kept = (*_select_pairs(old, lambda call: _is_pinned(agent, run, call)), *_list_pinned(shorter, old))
+
+    def is_pinned(call: ToolCall) -> bool:
+        is_kept = call.name not in TODO_TOOLS and call.name != run.head.submit
+        return is_kept and _retention_of(agent, call.name) is Retention.KEEP_FULL
+
+    notices = [message for notice, message in shorter.notices.items() if notice not in _PASSING]
+    kept = (*_select_pairs(old, is_pinned), *(message for message in old if message in notices))
     if sum(map(measure_message, old)) - sum(map(measure_message, kept)) <= HEAVY:
         return entry
     summary = await summarize(agent, shorter, old, advice)
@@ -254,19 +237,7 @@ def _find_first_kept(agent: Agent, run: Run, goal: int) -> int:
     return fitting[-1] if fitting else newest
 
 
-def _is_pinned(agent: Agent, run: Run, call: ToolCall) -> bool:
-    if call.name in TODO_TOOLS or call.name == run.head.submit:
-        return False
-    return _retention_of(agent, call.name) is Retention.KEEP_FULL
-
-
-def _list_pinned(run: Run, old: tuple[Message, ...]) -> tuple[Message, ...]:
-    newest = [message for notice, message in run.notices.items() if notice not in _PASSING]
-    return tuple(message for message in old if message in newest)
-
-
 def _list_todos(run: Run) -> str:
-    """Return the todos as they stand, where the run has changed them."""
     todos = run.changes.get("todos")
     if not todos:
         return ""

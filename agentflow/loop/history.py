@@ -252,7 +252,6 @@ def _list_spellings(kind: type[Record], value: dict[str, Any]) -> Iterator[dict[
 
 
 def _unpack(item: object) -> object:
-    """Return the JSON object or list that a string holds, else the string."""
     if not isinstance(item, str) or item[:1] not in ("{", "["):
         return item
     found = decode_or_none(item)

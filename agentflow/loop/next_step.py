@@ -65,23 +65,16 @@ def _list_due(run: Run, limits: Limits, room: ContextLimits) -> Iterator[Step]:
         yield Step.CLOSE
     if run.handoff is not None:
         yield Step.HAND_OVER
-    if not run.finalized and _is_at_its_limit(run, limits):
+    is_at_limit = run.invalid_turns >= MAX_INVALID_TURNS or find_spent_limit(run, limits) is not None
+    if is_at_limit and not run.finalized:
         yield Step.FINALIZE
     if _is_silent(run):
         yield Step.REMIND
-    if not run.finalized and _is_stale(run):
+    keeps_todos = any(tool.name in TODO_TOOLS for tool in run.head.tools)
+    if keeps_todos and run.turns - run.todo_turn >= MAX_STALE_TURNS and not run.finalized:
         yield Step.NUDGE
-    yield Step.COMPACT if _is_full(run, room) else Step.ASK
-
-
-def _is_at_its_limit(run: Run, limits: Limits) -> bool:
-    return run.invalid_turns >= MAX_INVALID_TURNS or find_spent_limit(run, limits) is not None
-
-
-def _is_full(run: Run, room: ContextLimits) -> bool:
-    """Return whether the history has to be compacted, and anything came since it last was."""
     most = room.compacted_at if run.ceiling is None else min(room.compacted_at, run.ceiling)
-    return run.is_new and run.tokens >= most
+    yield Step.COMPACT if run.is_new and run.tokens >= most else Step.ASK
 
 
 def conclude_run(run: Run, limits: Limits) -> RunOutcome | None:
@@ -123,11 +116,6 @@ def _is_paused(run: Run) -> bool:
 
 def _has_results(run: Run) -> bool:
     return any(isinstance(part, ToolResult) for part in run.messages[-1].parts)
-
-
-def _is_stale(run: Run) -> bool:
-    keeps_todos = any(tool.name in TODO_TOOLS for tool in run.head.tools)
-    return keeps_todos and run.turns - run.todo_turn >= MAX_STALE_TURNS
 
 
 def find_spent_limit(run: Run, limits: Limits) -> RunOutcome | None:

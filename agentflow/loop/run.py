@@ -89,7 +89,6 @@ def settle_calls(agent: Agent, run: Run) -> Run:
 
 
 async def _drive(agent: Agent, run: Run) -> Run:
-    """Run step after step until the run ends or pauses; report its begin and end to the observers."""
     begin = time.monotonic()
     agent.observe(RunStarted(**copy_shared(run.head, RunStarted)))
     try:
@@ -147,7 +146,6 @@ async def ask_model(agent: Agent, run: Run) -> Run:
 
 
 def _add_messages(agent: Agent, run: Run) -> Run:
-    """Add what a person has said since the role's last turn, and what became known."""
     news = agent.around.take_news() if agent.around.take_news else ""
     if news and not any(news in message.text for message in run.messages):
         run = add_notice(agent, run, news, Notice.NEWS)

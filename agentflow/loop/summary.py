@@ -18,12 +18,12 @@ from agentflow.core.messages import (
     ToolResult,
     ToolSpec,
 )
-from agentflow.core.points import Point, ReplyPayload, RequestPayload
+from agentflow.core.points import Point, RequestPayload
 from agentflow.core.record import Record, copy_shared, encode
 from agentflow.core.run import Run
 from agentflow.loop.agent import Agent
 from agentflow.loop.history import find_submission, to_writable
-from agentflow.loop.lifecycle import fire_hooks
+from agentflow.loop.lifecycle import fire_hooks, judge_reply
 from agentflow.loop.prompts import read_prompt
 from agentflow.parse import Mismatch, fit, make_schema
 from agentflow.redact import redact_text, to_one_line
@@ -62,7 +62,9 @@ async def summarize(agent: Agent, run: Run, old: tuple[Message, ...], advice: st
     most = agent.room.summary_tokens * CHARACTERS_A_TOKEN
     reply, failure = await _ask_model(agent, _build_request(agent, run, old, advice))
     said = _to_markdown(reply)[:most] if reply is not None else ""
-    calls = _clip_to_newest(_list_calls(old), most // 2)
+    lines = _list_calls(old)
+    sizes = accumulate(len(line) + 1 for line in reversed(lines))
+    calls = "\n".join(lines[-max(1, sum(size <= most // 2 for size in sizes)) :])
     if said:
         text = read_prompt("summarized.md").format(summary=f"{said}\n\n## Calls that were made\n{calls}")
         return SummaryResult(text=redact_text(to_writable(text)), reply=reply)
@@ -105,15 +107,14 @@ async def _ask_model(agent: Agent, request: Request) -> tuple[Reply | None, str 
             reply = await agent.model.complete(said.request or request)
     except (ModelError, TimeoutError) as error:
         return None, redact_text(to_writable(str(error) or "it took too long"))
-    said = await fire_hooks(agent, Point.MODEL_RESPONSE, lambda: ReplyPayload(reply=reply))
+    said, judged = await judge_reply(agent, reply)
     if said.decision is Decision.DENY or said.halt is not None:
         return reply.replace(parts=()), said.halt or said.reason
-    text = redact_text(to_writable(_to_markdown(said.reply or reply)))
+    text = redact_text(to_writable(_to_markdown(judged)))
     return reply.replace(parts=(Text(text=text),) if text else ()), None
 
 
 def _to_markdown(reply: Reply) -> str:
-    """Return what a reply says: the sections of a summary, else its text as it is."""
     text = "\n".join(part.text for part in reply.parts if isinstance(part, Text)).strip()
     given = next((part.input for part in reply.parts if isinstance(part, ToolCall)), None)
     try:
@@ -131,7 +132,6 @@ def _to_markdown(reply: Reply) -> str:
 
 
 def _to_transcript(messages: tuple[Message, ...], most: int) -> str:
-    """Return messages as text: the first, then as many of the newest as there is room for."""
     first, *others = list(_render(messages)) or [""]
     kept, size = list[str](), len(first)
     for one in reversed(others):
@@ -158,7 +158,6 @@ def _render(messages: Iterable[Message]) -> Iterator[str]:
 
 
 def _list_calls(messages: tuple[Message, ...]) -> tuple[str, ...]:
-    """Return each call in a line: its id, its tool, what it is about, and how its result ends."""
     parts = [part for message in messages for part in message.parts]
     ends = {
         part.call_id: to_one_line(part.content.strip().rpartition("\n")[2], 100)
@@ -170,11 +169,6 @@ def _list_calls(messages: tuple[Message, ...]) -> tuple[str, ...]:
         for part in parts
         if isinstance(part, ToolCall)
     )
-
-
-def _clip_to_newest(lines: tuple[str, ...], most: int) -> str:
-    sizes = accumulate(len(line) + 1 for line in reversed(lines))
-    return "\n".join(lines[-max(1, sum(size <= most for size in sizes)) :])
 
 
 def _subject_of(call: ToolCall) -> str:

@@ -84,14 +84,11 @@ def translate_errors(address: str = "") -> Iterator[None]:
     try:
         yield
     except httpx2.TransportError as error:
-        raise to_connection_error(error, address, by_proxy=bool(address) and _has_proxy(address)) from None
+        place = urlsplit(address)
+        has_proxy = place.scheme in getproxies() and not proxy_bypass(place.hostname or "")
+        raise to_connection_error(error, address, by_proxy=bool(address) and has_proxy) from None
     except httpx2.DecodingError:
         raise BadReply(CANNOT_UNPACK) from None
-
-
-def _has_proxy(address: str) -> bool:
-    place = urlsplit(address)
-    return place.scheme in getproxies() and not proxy_bypass(place.hostname or "")
 
 
 def to_server_answer(response: httpx2.Response) -> ServerAnswer:

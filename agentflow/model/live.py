@@ -135,7 +135,8 @@ class LiveModel:
                 found = await self._ask_until_answered(request.replace(model=ids[0]), used, failures)
             except ModelError as error:
                 reason = self._redact(str(error))
-                if len(ids) == 1 or not _may_pass_on(error):
+                is_for_all = isinstance(error, ServerGone) or type(error) is ModelRefused
+                if len(ids) == 1 or is_for_all or not isinstance(error, ModelUnavailable):
                     raise _with_reason(error, reason) from None
                 self._standing[request.model] = ids[1:]
                 self._observe(
@@ -161,7 +162,9 @@ class LiveModel:
             used.append(usage)
             self._meter.count(usage)
 
-        body = self._api.encode(self._offer_tools(request), stream=self._stream, room=room)
+        if request.model in self._settings.without_tools:
+            request = request.replace(tools=(), force=None)
+        body = self._api.encode(request, stream=self._stream, room=room)
 
         async def attempt() -> Reply:
             room(len(body))  # a try that failed may have used up what was left
@@ -184,12 +187,7 @@ class LiveModel:
 
         return await persist(attempt, self._settings.retry, tell)
 
-    def _offer_tools(self, request: Request) -> Request:
-        takes_none = request.model in self._settings.without_tools
-        return request.replace(tools=(), force=None) if takes_none else request
-
     async def _attempt(self, body: bytes) -> Reply:
-        """Ask once. Raises TryFailed for what may pass, ModelRefused or ModelRejected for what will not."""
         reading = _Reading(self._api, self._settings, self._on_delta)
         try:
             found, skipped = await reading.read_reply(self._source, body, stream=self._stream)
@@ -213,11 +211,6 @@ class LiveModel:
         for secret in self._source.secrets:
             text = text.replace(secret, "[redacted]")
         return to_one_line(text.encode("utf-8", "replace").decode(), 400)
-
-
-def _may_pass_on(error: ModelError) -> bool:
-    is_for_all = isinstance(error, ServerGone) or type(error) is ModelRefused
-    return isinstance(error, ModelUnavailable) and not is_for_all
 
 
 def _with_reason(error: ModelError, reason: str) -> ModelError:

@@ -64,17 +64,14 @@ class _RunBytes:
             self._pieces.clear()
         self._pieces.extend(piece for message in messages[known:] if (piece := _encode_message(message)))
         self._messages = messages
-        self._settle()
-        newest = b",".join(_place_breakpoints(self._pieces))
-        size = len(self.head) + len(self._past) + len(newest)
-        return b"".join((self.head % room(size), self._past, newest, tail))
-
-    def _settle(self) -> None:
-        """Move to the past what lies before the last step: a late turn costs what an early one does."""
+        # what lies before the last step is done with: a late turn costs what an early one does
         begin = max(0, _find_last_step(self._pieces) - 1)
         for piece in self._pieces[:begin]:
             self._past += piece.encoded + b","
         del self._pieces[:begin]
+        newest = b",".join(_place_breakpoints(self._pieces))
+        size = len(self.head) + len(self._past) + len(newest)
+        return b"".join((self.head % room(size), self._past, newest, tail))
 
 
 class MessagesApi:
@@ -124,7 +121,6 @@ def _encode_head(request: Request) -> bytes:
 
 
 def _encode_message(message: Message) -> _Piece | None:
-    """Return a message encoded; None when nothing of it can be sent."""
     blocks = [block for part in message.parts if (block := _to_block(part)) is not None]
     if not blocks:
         return None

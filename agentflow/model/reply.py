@@ -81,7 +81,6 @@ async def read_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, A
 
 
 async def _split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the whole lines of a stream, as long as it stays within its bounds. Raises BadReply."""
     rest, received = bytearray(), 0
     async for chunk in chunks:
         received += len(chunk)
@@ -348,7 +347,6 @@ def _read_input(block: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _to_writable(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a block whose own texts can be written down. Raises BadReply when the rest cannot."""
     found = {
         key: _join_surrogates(value) if isinstance(value, str) else value for key, value in block.items()
     }

@@ -7,7 +7,7 @@ import random
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -210,15 +210,12 @@ class Throttle:
         lock = os.open(self._place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            yield self._read(), lambda bucket: write_whole(self._place, encode(bucket))
+            bucket = _Bucket()
+            with suppress(OSError, InvalidFile):
+                bucket = decode(_Bucket, self._place.read_bytes(), str(self._place))
+            yield bucket, lambda changed: write_whole(self._place, encode(changed))
         finally:
             os.close(lock)
-
-    def _read(self) -> _Bucket:
-        try:
-            return decode(_Bucket, self._place.read_bytes(), str(self._place))
-        except (OSError, InvalidFile):
-            return _Bucket()
 
     @asynccontextmanager
     async def _hold_slot(self) -> AsyncIterator[None]:

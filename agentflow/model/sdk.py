@@ -99,8 +99,9 @@ def open_direct(endpoint: Endpoint, deadlines: Deadlines) -> Sdk:
 
 def open_cloud(name: str, environ: Mapping[str, str], deadlines: Deadlines) -> Sdk:
     """Return the SDK's client of a platform. Raises ModelRejected saying what is missing."""
-    missing = _find_missing_package(name, environ)
-    if missing is not None:
+    needs_package = name != "bedrock" or not environ.get("AWS_BEARER_TOKEN_BEDROCK")
+    if needs_package and not all(find_spec(package) for package in _PACKAGES.get(name, ())):
+        missing = f"the package of anthropic[{name}] is not installed"
         raise ModelRejected(f"{name} cannot be used: {missing}", hint=_ADVICE[name])
 
     def connect() -> Any:
@@ -111,10 +112,3 @@ def open_cloud(name: str, environ: Mapping[str, str], deadlines: Deadlines) -> S
         return Sdk(connect, secrets, streams=name != "bedrock")
     except _TROUBLE as error:
         raise ModelRejected(f"{name} cannot be used: {to_one_line(str(error))}", hint=_ADVICE[name]) from None
-
-
-def _find_missing_package(name: str, environ: Mapping[str, str]) -> str | None:
-    if name == "bedrock" and environ.get("AWS_BEARER_TOKEN_BEDROCK"):
-        return None
-    there = all(find_spec(package) for package in _PACKAGES.get(name, ()))
-    return None if there else f"the package of anthropic[{name}] is not installed"

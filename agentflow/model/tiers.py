@@ -52,23 +52,18 @@ def parse_choice(name: str) -> Choice:
     kind, _, played = name.partition(":")
     if name == REPAIR or name in LIVE or (kind in _PLAYED and played):
         return Choice(kind=kind)
-    if "=" in name:
-        return Choice(kind="anthropic", models=_by_tier(name))
-    return Choice(kind="anthropic", models=dict.fromkeys((DEEP, FAST), _check_id(name)))
-
-
-def _by_tier(name: str) -> dict[str, str]:
+    if "=" not in name:
+        return Choice(kind="anthropic", models=dict.fromkeys((DEEP, FAST), _check_id(name)))
     pairs = [part.strip().partition("=") for part in name.split(",")]
     models = {key: _check_id(value) for key, _, value in pairs if key in (DEEP, FAST)}
     if len(models) < len(pairs):
         raise ConfigError(
             f"cannot read the models {name!r}", hint="write deep=ID, fast=ID, or deep=ID,fast=ID"
         )
-    return models
+    return Choice(kind="anthropic", models=models)
 
 
 def _check_id(name: str) -> str:
-    """Return a model's id. Raises ConfigError for what is none, and for a slip of one of our names."""
     kind = name.partition(":")[0]
     if name in (f"{played}:" for played in _PLAYED):
         raise ConfigError(f"{name!r} does not say what to play", hint=MODEL_ADVICE)
@@ -80,16 +75,12 @@ def _check_id(name: str) -> str:
         )
     if not _ID.fullmatch(name):
         raise ConfigError(f"unknown model {name!r}", hint=MODEL_ADVICE)
-    if kind.isalpha() and (near := _near(kind)):
-        raise ConfigError(f"unknown model {name!r}; did you mean {near}?", hint=MODEL_ADVICE)
-    return name
-
-
-def _near(word: str) -> str | None:
     from difflib import get_close_matches  # noqa: PLC0415  # only an unknown word is compared
 
     names = {each.partition(":")[0]: each for each in _NAMES}
-    return next((names[found] for found in get_close_matches(word.lower(), names, 1, _NEAR)), None)
+    if kind.isalpha() and (near := get_close_matches(kind.lower(), names, 1, _NEAR)):
+        raise ConfigError(f"unknown model {name!r}; did you mean {names[near[0]]}?", hint=MODEL_ADVICE)
+    return name
 
 
 def find_tier(name: str) -> str:

@@ -172,7 +172,9 @@ def to_connection_error(
             f"{_NO_REPLY}: the name of {way} cannot be resolved", hint=f"check the network, and {ADDRESS}"
         )
     is_refused = any(isinstance(cause, ConnectionRefusedError) for cause in causes)
-    if is_refused and _is_here(place.hostname or ""):
+    host = place.hostname or ""
+    is_here = host.startswith("127.") or host in ("localhost", "::1", _ANY) or host.endswith(".localhost")
+    if is_refused and is_here:
         return NobodyThere(
             f"{_NO_REPLY}: nothing listens at {way}", hint=f"start the server, or check {ADDRESS}"
         )
@@ -182,10 +184,6 @@ def to_connection_error(
     said = next(filter(None, (getattr(cause, "strerror", None) or str(cause) for cause in causes)), "")
     unsaid = "it took too long" if isinstance(error, TimeoutError) else "the connection broke off"
     return TryFailed(f"{_NO_REPLY}: {said or unsaid}")
-
-
-def _is_here(host: str) -> bool:
-    return host.startswith("127.") or host in ("localhost", "::1", _ANY) or host.endswith(".localhost")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.permissions.shell_command import (
+from agentflow.permissions.shell_parser import (
     UNKNOWN_TEXT,
     ShellScript,
     ShellWord,
@@ -77,7 +77,6 @@ def find_mass_deletion(script: ShellScript, root: Path) -> str | None:
 
 
 def _fill_in(script: ShellScript) -> ShellScript:
-    """Return a command with what its variables hold in their place, where that can be known."""
     if "$" not in script.source:
         return script
     values: dict[str, str] = {"PWD": ".", **dict(_LOOP.findall(script.source))}
@@ -194,7 +193,6 @@ def _fits(part: str, name: str) -> bool:
 
 
 def _list_found(texts: list[str], place: CommandPlace) -> list[str]:
-    """Return where find begins, if it deletes there without saying by name what."""
     begin = next((at for at, text in enumerate(texts) if text[:1] in ("-", "(", "!")), len(texts))
     starts, tests = texts[:begin] or ["."], texts[begin:]
     runs = [tests[at + 1].rpartition("/")[2] for at, text in enumerate(tests[:-1]) if text in _RUNS]
@@ -239,11 +237,11 @@ def _list_cleaned(texts: list[str]) -> list[str]:
 def _list_in_code(texts: list[str], document: str) -> list[str]:
     """Return what code that deletes names; everything where it names nothing that narrows it down."""
     lines = (line for line in document.splitlines() if _CALLED.search(line))
-    targets = [text for line in lines for text in _quoted_in(line)]
+    targets = [text for line in lines for text in _list_quoted(line)]
     code = next((text for text in texts if _CALLED.search(text)), None)
     if code is None:
         return targets
-    named = list(_quoted_in(code))
+    named = list(_list_quoted(code))
     if "glob(" in code:
         narrow = [text for text in named if text.strip("*?./")]
         is_chosen = any("*" in text or text.startswith("__") for text in narrow)
@@ -251,5 +249,5 @@ def _list_in_code(texts: list[str], document: str) -> list[str]:
     return [*targets, *(text.replace("*", UNKNOWN_TEXT) for text in named)] or [_EVERYTHING]
 
 
-def _quoted_in(code: str) -> Iterator[str]:
+def _list_quoted(code: str) -> Iterator[str]:
     yield from (one or other for one, other in _QUOTED.findall(code) if one or other)

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from agentflow.core.regex import regex
-from agentflow.permissions.shell_command import (
+from agentflow.permissions.shell_parser import (
     UNKNOWN_TEXT,
     ShellScript,
     ShellWord,
     SimpleCommand,
     TooComplex,
     join_words,
+    parse_command,
 )
-from agentflow.permissions.shell_parser import parse_command
 from agentflow.permissions.wrappers import RUNS_OTHERS, SHELLS
 
 _READING = frozenset(

@@ -15,7 +15,7 @@ from agentflow.core.routing import PIPELINE, SUBMITTED_BY, Access
 from agentflow.core.tool import Category, Effect, Subject, Tool
 from agentflow.permissions.reading_commands import find_bad_assignment, find_dangerous_argument, is_reading
 from agentflow.permissions.rules import Rules, compile_pattern, is_on_host
-from agentflow.permissions.shell_command import (
+from agentflow.permissions.shell_parser import (
     Redirection,
     ShellScript,
     SimpleCommand,
@@ -74,7 +74,12 @@ def explain_role_refusal(role: Role, tool: Tool, subject: str, *, is_held: bool 
     if not (rules or tool.granted):
         return f"{role.name} may not use {tool.name}"
     if tool.rule_subject is Subject.COMMAND and not tool.granted:
-        return _command_refusal(role, subject, rules, is_held=is_held)
+        try:
+            parts = judge_parts(role, unwrap_command(subject), rules, is_held=is_held)
+        except TooComplex as reason:
+            why = f"{role.name} may not run a command that cannot be judged: {reason}; write it out plainly"
+            return None if is_held else why
+        return next((part.refused for part in parts if part.refused), None)
     if tool.granted or any(rule.pattern is None or _covers(tool, rule.pattern, subject) for rule in rules):
         return None
     return f"{role.name} may use {tool.name} only on {', '.join(str(rule.pattern) for rule in rules)}"
@@ -89,17 +94,6 @@ def find_owner(tool_name: str, roles: Iterable[Role]) -> str | None:
         return is_bounded, PIPELINE.index(str(role.part))
 
     return min(owning, key=rank).part if owning else None
-
-
-def _command_refusal(role: Role, command: str, rules: tuple[ToolRule, ...], *, is_held: bool) -> str | None:
-    try:
-        script = unwrap_command(command)
-    except TooComplex as reason:
-        if is_held:
-            return None
-        return f"{role.name} may not run a command that cannot be judged: {reason}; write it out plainly"
-    parts = judge_parts(role, script, rules, is_held=is_held)
-    return next((part.refused for part in parts if part.refused), None)
 
 
 def judge_parts(
@@ -233,7 +227,6 @@ def explain_call(role: Role, rules: Rules, call: RuleCall, *, is_held: bool) -> 
 def _explain_unparsed(
     rules: Rules, tool: Tool, command: str, reason: str, *, is_held: bool
 ) -> tuple[str, tuple[ExplainedPart, ...]]:
-    """Return what decides about a command that cannot be judged: a reason, or the part that a rule has."""
     said = apply_rules_unparsed(rules, tool, command, reason)
     if not is_held:
         return f"it cannot be judged: {reason}", ()

@@ -1,7 +1,9 @@
 """Permission rules: how they are parsed and matched, and the intersection of two lists."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +16,7 @@ from agentflow.core.regex import compile_glob, regex
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Effect, Subject, Tool
 from agentflow.parse import decode, expand_home
-from agentflow.permissions.shell_command import UNKNOWN_TEXT, ShellScript, ShellWord, TooComplex, join_words
+from agentflow.permissions.shell_parser import UNKNOWN_TEXT, ShellScript, ShellWord, TooComplex, join_words
 from agentflow.permissions.wrappers import (
     INTERPRETERS,
     is_reading_program,
@@ -43,31 +45,25 @@ def parse_rules(value: object, source: str) -> tuple[ToolRule, ...]:
 
     Raises InvalidFile naming the entry that is no rule.
     """
-    return tuple(_rule(entry, source) for entry in _entries(value, source))
-
-
-def _entries(value: object, source: str) -> list[Any]:
-    if isinstance(value, list):
-        return value
-    if not isinstance(value, str):
+    entries = value
+    if isinstance(value, str):
+        is_json = value.lstrip().startswith("[")
+        entries = decode(list[Any], value, source) if is_json else _split(value, source)
+    if not isinstance(entries, list):
         raise InvalidFile(source, f"{_KEY}: must be a list of tools, or their names in one text")
-    if value.lstrip().startswith("["):
-        return decode(list[Any], value, source)
-    return _split(value, source)
+    return tuple(_rule(entry, source) for entry in entries)
 
 
 def _split(text: str, source: str) -> list[str]:
+    if not _is_balanced(text):
+        raise InvalidFile(source, f"{_KEY}: the parentheses of {text!r} do not match")
     entries, depth = [""], 0
     for character in text:
         depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth < 0:
-            break
         if depth == 0 and (character == "," or character.isspace()):
             entries.append("")
         else:
             entries[-1] += character
-    if depth:
-        raise InvalidFile(source, f"{_KEY}: the parentheses of {text!r} do not match")
     return [entry for entry in entries if entry]
 
 
@@ -265,26 +261,10 @@ def is_about_path(pattern: str, path: str, root: Path, source: str, *, widely: b
     for all that lies in it, and letters in either case.
     """
     absolute = root / expand_home(path)
-    place = place_pattern(pattern, root, source, widely=widely)
-    return any(place.covers(str(each)) for each in {Path(*_normal(absolute)), *_follow(absolute)})
-
-
-def _follow(path: Path) -> Iterator[Path]:
-    """Yield what a path leads to; nothing for a loop of links, and for a name that no file can have."""
-    try:
-        yield path.resolve()
-    except (OSError, RuntimeError, ValueError):
-        return
-
-
-def _normal(path: Path) -> Iterator[str]:
-    parts: list[str] = []
-    for part in path.parts:
-        if part == ".." and len(parts) > 1:
-            parts.pop()
-        else:
-            parts.append(part)
-    yield from parts
+    paths = {os.path.normpath(absolute)}
+    with suppress(OSError, RuntimeError, ValueError):  # a loop of links, or a name that no file can have
+        paths.add(str(absolute.resolve()))
+    return any(map(place_pattern(pattern, root, source, widely=widely).covers, paths))
 
 
 class PlacedPattern(Record):
@@ -342,16 +322,13 @@ def _meet(one: ToolRule, other: ToolRule, tools: tuple[Tool, ...]) -> Iterator[T
     names = [one.tool] if one.tool == other.tool else sorted(both)
     if one.pattern is None or other.pattern is None:
         yield from (one.replace(tool=name, pattern=one.pattern or other.pattern) for name in names)
-    elif (pattern := _find_narrower(one.pattern, other.pattern)) is not None:
+        return
+    is_wider = compile_pattern(one.pattern).fullmatch(other.pattern)
+    pattern = other.pattern if is_wider else one.pattern
+    if is_wider or compile_pattern(other.pattern).fullmatch(one.pattern):
         yield from (one.replace(tool=name, pattern=pattern) for name in names)
 
 
 def _list_names(rule: ToolRule, tools: tuple[Tool, ...]) -> set[str]:
     of_category = {tool.name for tool in tools if tool.category == rule.tool}
     return of_category or {rule.tool}
-
-
-def _find_narrower(one: str, other: str) -> str | None:
-    if compile_pattern(other).fullmatch(one):
-        return one
-    return other if compile_pattern(one).fullmatch(other) else None

@@ -26,7 +26,7 @@ from agentflow.permissions.rules import (
     list_rule_kinds,
     place_pattern,
 )
-from agentflow.permissions.shell_command import (
+from agentflow.permissions.shell_parser import (
     UNKNOWN_TEXT,
     ShellScript,
     SimpleCommand,
@@ -173,7 +173,6 @@ def _files_of(call: RuleCall, tool: str) -> Iterator[str]:
 
 
 def _paths_in(script: ShellScript, kind: str) -> Iterator[str]:
-    """Yield the files that a command may be about: what it writes, and for reading every word."""
     for redirection in script.redirections:
         if redirection.target.is_known and (redirection.writes or kind == READING):
             yield redirection.target.text
@@ -230,7 +229,6 @@ def _allows_path(rule: ToolRule, path: str, root: Path) -> bool:
 
 
 def _permit_of(simple: SimpleCommand, rules: Rules, tool: Tool) -> ToolRule | bool | None:
-    """Return the rule that allows a part of a command, True where none is needed, else None."""
     if find_bad_assignment(simple) is not None or (simple.words and find_dangerous_argument(simple.words)):
         return None
     if is_reading(simple):
@@ -301,7 +299,6 @@ def find_approval_reason(
 
 
 def _is_met(text: str, asked: CallToApprove) -> bool:
-    """Return whether a condition is met. Raises ValueError or re.error for one that makes no sense."""
     clause = _CLAUSE.fullmatch(text.strip())
     if clause is None:
         raise ValueError(f"{text!r} is not a condition such as: args.command matches ^git push")
@@ -327,13 +324,9 @@ def _reason_to_ask(rules: Rules, path: str, root: Path) -> str | None:
     if not place.is_relative_to(root):
         return None
     name = place.relative_to(root).as_posix()
-    part = find_obeyed_part(name) or _find_obeyed_behind(root, name)
+    links = ((link, real) for link, real in find_links(root, CONFIGURATION) if root in real.parents)
+    behind = (link.relative_to(root).as_posix() for link, real in links if place.is_relative_to(real))
+    part = find_obeyed_part(name) or next(behind, None)
     if part is None or build_exceptions(rules, root)(WRITING, name):
         return None
     return f"other programs obey {part}; the rule Edit({name}) would allow it"
-
-
-def _find_obeyed_behind(root: Path, name: str) -> str | None:
-    links = ((link, real) for link, real in find_links(root, CONFIGURATION) if root in real.parents)
-    found = (link for link, real in links if (root / name).is_relative_to(real))
-    return next((link.relative_to(root).as_posix() for link in found), None)

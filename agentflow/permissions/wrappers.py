@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.permissions.shell_command import (
+from agentflow.permissions.shell_parser import (
+    MAX_COMMANDS,
     UNKNOWN_TEXT,
     Redirection,
     ShellScript,
@@ -16,8 +17,8 @@ from agentflow.permissions.shell_command import (
     SimpleCommand,
     TooComplex,
     join_words,
+    parse_command,
 )
-from agentflow.permissions.shell_parser import MAX_COMMANDS, parse_command
 
 _DEPTH = 4
 _MAX_WORDS = 200
@@ -107,7 +108,6 @@ def _open(
 
 
 def _read_document(simple: SimpleCommand, script: ShellScript) -> ShellScript:
-    """Return the here-document that a shell runs. Raises TooComplex where it runs another text."""
     if len(script.commands) > 1 or not script.document:
         name = name_program(simple.words)
         raise TooComplex(f"{name} runs what it reads from its input; write it to a file and run that")
@@ -165,22 +165,16 @@ def _list_found_commands(simple: SimpleCommand) -> Iterator[SimpleCommand]:
 
 
 def _texts_of(simple: SimpleCommand) -> Iterator[str]:
-    """Yield command lines that a program is given as one word. Raises TooComplex for one not known."""
     words, name = simple.words, name_program(simple.words)
     if name in SHELLS:
         flags = [at for at, word in enumerate(words) if re.fullmatch(r"-[a-z]*c[a-z]*", word.text)]
         if flags:
-            yield from _text_at(words, flags[0] + 1)
+            text = next((word for word in words[flags[0] + 1 :] if not word.text.startswith("-")), None)
+            if text is None or not text.is_known:
+                raise TooComplex("what a shell runs is known only when it runs")
+            yield text.text
         elif len(words) > 1 and not words[1].is_known:
             raise TooComplex(f"what {name} runs is known only when it runs")
-
-
-def _text_at(words: tuple[ShellWord, ...], at: int) -> Iterator[str]:
-    while at < len(words) and words[at].text.startswith("-"):
-        at += 1
-    if at >= len(words) or not words[at].is_known:
-        raise TooComplex("what a shell runs is known only when it runs")
-    yield words[at].text
 
 
 def list_possible_commands(simple: SimpleCommand) -> Iterator[tuple[ShellWord, ...]]:

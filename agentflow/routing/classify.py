@@ -95,7 +95,11 @@ def classify(text: str, table: Table) -> Classification:
     said = split_clauses(text, table)
     changes = tuple(clause for clause in said if clause.mood is Mood.CHANGE)
     report = bool(find_phrases(table.report, to_plain_words(text)))
-    wanted = tuple(clause for clause in changes if not _is_for_report(clause, table))
+    wanted = tuple(
+        clause
+        for clause in changes
+        if not find_phrases(table.report, clause.text) or is_about_file_text(clause.text, table)
+    )
     mood = _mood_of(said, wanted, is_report=report)
     found = find_ambiguities(text, said, table)
     score = sum(table.weights[name] for name in found)
@@ -103,26 +107,24 @@ def classify(text: str, table: Table) -> Classification:
     if choice.route == _DEFAULT and score <= _CLEAR and is_concrete(text):
         choice = choice._replace(route=DIRECT, reasons=(*choice.reasons, "names what to look up"))
     is_anchored = is_concrete(text) and any(clause.head for clause in said)
+    # a known verb with a concrete target lowers the level of ambiguity by one
+    level = sum(score > last for last in _LAST_SCORES)
+    targets = find_targets(text, frozenset({"any"}), lambda _: frozenset())
+    is_about_failures = choice.route in SHORTENED and targets != Targets()
     return Classification(
         complexity=choice.complexity,
         route=choice.route,
         score=score,
-        action=choose_action(score, is_anchored=is_anchored),
+        action=_LEVELS[max(0, level - is_anchored)],
         forced=choice.forced,
         report=report and mood is not Mood.CHANGE,
         decided=choice.reasons,
         ambiguities=found,
         hints=choice.hints,
         steps=table.list_steps(choice.route, choice.complexity),
-        steps_if_failing=_steps_if_failing(text, choice, table),
+        steps_if_failing=table.list_steps(DIRECT, choice.complexity) if is_about_failures else (),
         requires=table.list_required(choice.complexity),
     )
-
-
-def _steps_if_failing(text: str, choice: RouteChoice, table: Table) -> tuple[Phase, ...]:
-    wanted = find_targets(text, frozenset({"any"}), lambda _: frozenset())
-    is_about_failures = choice.route in SHORTENED and wanted != Targets()
-    return table.list_steps(DIRECT, choice.complexity) if is_about_failures else ()
 
 
 def keep_all_roles(found: Classification, table: Table) -> Classification:
@@ -151,10 +153,6 @@ def use_named_class(found: Classification, name: str, table: Table) -> Classific
     )
 
 
-def _is_for_report(clause: Clause, table: Table) -> bool:
-    return bool(find_phrases(table.report, clause.text)) and not is_about_file_text(clause.text, table)
-
-
 def _mood_of(said: tuple[Clause, ...], changes: tuple[Clause, ...], *, is_report: bool) -> Mood:
     """Return what the whole text asks for; a text of statements alone describes what is to be fixed."""
     moods = {clause.mood for clause in said} - {Mood.LIMIT, Mood.STATEMENT}
@@ -176,7 +174,6 @@ def _choose_reading(mood: Mood, said: tuple[Clause, ...], table: Table) -> Route
 
 
 def _choose_change(text: str, said: tuple[Clause, ...], table: Table) -> RouteChoice:
-    """Choose among the routes of a change: high risk first, then its kind, then its size."""
     heard = tuple(clause for clause in said if clause.mood is not Mood.LIMIT)
     spoken = " ; ".join(clause.text for clause in heard)
     files = tuple(file for file in find_named_files(text, table) if to_plain_words(file) in spoken)
@@ -193,7 +190,8 @@ def _choose_change(text: str, said: tuple[Clause, ...], table: Table) -> RouteCh
 def _choose_by_risk(heard: tuple[Clause, ...], spoken: str, table: Table) -> RouteChoice | None:
     """Return the route of high risk, if the words name one; documentation carries none."""
     found = find_risks(spoken, table)
-    if not found or all(is_about_text(clause.text) for clause in _orders(heard)):
+    orders = tuple(clause for clause in heard if clause.mood is Mood.CHANGE) or heard
+    if not found or all(is_about_text(clause.text) for clause in orders):
         return None
     routes = {rule.route for rule, _ in found}
     route = routes.pop() if len(routes) == 1 else "full"
@@ -202,11 +200,13 @@ def _choose_by_risk(heard: tuple[Clause, ...], spoken: str, table: Table) -> Rou
 
 
 def _choose_by_size(kind: str | None, files: tuple[str, ...], spoken: str, table: Table) -> RouteChoice:
-    """Return the route by the kind of change, or else by how many files it touches."""
     count = classify_size(len(files)) if files else Complexity.IMPLEMENTATION
     if kind == "refactor":
         return RouteChoice(Complexity.COMPLEX, kind, (kind,))
-    if count is Complexity.COMPLEX or _is_wide(files, spoken, table):
+    wide = find_phrases(table.routing.keywords.get(Complexity.COMPLEX, ()), spoken)
+    named = [to_plain_words(file) for file in files]
+    is_wide = any(not any(f"{phrase} in {file}" in spoken for file in named) for phrase in wide)
+    if count is Complexity.COMPLEX or is_wide:
         return RouteChoice(Complexity.COMPLEX, "full", ())
     if kind:
         return RouteChoice(Complexity.IMPLEMENTATION, kind, (kind,))
@@ -215,18 +215,7 @@ def _choose_by_size(kind: str | None, files: tuple[str, ...], spoken: str, table
     return RouteChoice(count, "single_file" if count is Complexity.TRIVIAL else "several_files", ())
 
 
-def _is_wide(files: tuple[str, ...], spoken: str, table: Table) -> bool:
-    found = find_phrases(table.routing.keywords.get(Complexity.COMPLEX, ()), spoken)
-    named = [to_plain_words(file) for file in files]
-    return any(not any(f"{wide} in {file}" in spoken for file in named) for wide in found)
-
-
-def _orders(heard: tuple[Clause, ...]) -> tuple[Clause, ...]:
-    return tuple(clause for clause in heard if clause.mood is Mood.CHANGE) or heard
-
-
 def _kind(heard: tuple[Clause, ...], spoken: str, table: Table) -> str | None:
-    """Return what kind of change it is, where the words say so."""
     if any(find_lead(table.kinds["refactor"], clause.text) for clause in heard):
         return "refactor"
     for kind in ("performance", "bug_hunt"):
@@ -307,9 +296,3 @@ def _content(spoken: str, said: tuple[Clause, ...], table: Table) -> set[str]:
     heads = " ".join(clause.head for clause in said)
     hollow = {*table.hollow, *_SPOKEN.findall(f"{signs} {heads}")}
     return {word for word in _SPOKEN.findall(spoken) if not {word, word.removesuffix("s")} & hollow}
-
-
-def choose_action(score: int, *, is_anchored: bool) -> Action:
-    """Return what to do at a score of ambiguity; a known verb with a concrete target lowers it one level."""
-    level = sum(score > last for last in _LAST_SCORES)
-    return _LEVELS[max(0, level - is_anchored)]

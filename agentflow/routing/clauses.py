@@ -123,12 +123,12 @@ def _clauses_of(sentence: str, table: Table, *, is_asked: bool) -> Iterator[Clau
             yield clause
             clause = follower
     if clause.text:
-        is_open = clause.mood is Mood.STATEMENT and _is_question(sentence, table)
+        # elsewhere than in English a question mark may end a polite order
+        is_open = clause.mood is Mood.STATEMENT and ends_asking and find_phrases(table.english, sentence)
         yield clause.replace(mood=Mood.QUESTION) if is_open else clause
 
 
 def _split_at_joints(sentence: str) -> Iterator[str]:
-    """Yield the parts of a sentence between its joints; what is quoted stays whole."""
     whole = [found.span() for found in _QUOTED.finditer(sentence) if found[0] != sentence]
     begin = 0
     for joint in _JOINT.finditer(sentence):
@@ -136,11 +136,6 @@ def _split_at_joints(sentence: str) -> Iterator[str]:
             yield sentence[begin : joint.start()]
             begin = joint.end()
     yield sentence[begin:]
-
-
-def _is_question(sentence: str, table: Table) -> bool:
-    """Return whether a sentence is an English question; elsewhere a question mark may end a polite order."""
-    return sentence.rstrip().endswith("?") and bool(find_phrases(table.english, sentence))
 
 
 def _clause(piece: str, table: Table) -> Clause:
@@ -155,7 +150,13 @@ def _clause(piece: str, table: Table) -> Clause:
         return Clause(text=text, mood=Mood.STATEMENT)
     if mood is Mood.CHANGE and find_phrases(table.yours, text) and not is_about_file_text(text, table):
         return Clause(text=text, mood=Mood.QUESTION, head=head)
-    is_order = mood in (Mood.EXPLORATORY, Mood.RESEARCH) and _is_order(text, table)
+    orders = table.orders
+    is_order = (
+        mood in (Mood.EXPLORATORY, Mood.RESEARCH)
+        and find_lead(orders.verbs, text)
+        and find_phrases(orders.signs, text)
+        and not find_phrases(orders.asks, text)
+    )
     is_text = mood in (Mood.QUESTION, Mood.EXPLORATORY) and is_about_file_text(text, table)
     return Clause(text=text, mood=Mood.CHANGE if is_order or is_text else mood, head=head)
 
@@ -175,15 +176,6 @@ def is_about_file_text(text: str, table: Table) -> bool:
         return True
     is_made = bool(find_lead(fill.makers, text)) and not _FOR_SOMEBODY.match(text)
     return bool(_INTO_FILE.search(text) or (is_made and _IN_DOCUMENT.search(text)))
-
-
-def _is_order(text: str, table: Table) -> bool:
-    orders = table.orders
-    return bool(
-        find_lead(orders.verbs, text)
-        and find_phrases(orders.signs, text)
-        and not find_phrases(orders.asks, text)
-    )
 
 
 def drop_quoted(text: str) -> str:
@@ -248,18 +240,12 @@ def _letters(phrase: str) -> tuple[tuple[str, ...], ...]:
 def compile_phrase(phrase: str) -> re.Pattern[str]:
     """Return the pattern of a phrase; its syntax is explained at the top of routing.yaml."""
     whole = phrase.removesuffix(" .")
-    parts = [_sequence(part) for part in whole.lower().split(" ... ")]
+    parts = list[str]()
+    for part in whole.lower().split(" ... "):
+        words = ("|".join(map(_alternative, word.split("|"))) for word in part.split())
+        parts.append(r"[\s-]+".join(f"(?:{word})" for word in words))
     end = "" if whole == phrase else r"(?=\W*\Z)"
     return re.compile(rf"(?<![a-z0-9]){_GAP.join(parts)}(?![a-z0-9]){end}")
-
-
-def _sequence(part: str) -> str:
-    return r"[\s-]+".join(_word(word) for word in part.split())
-
-
-def _word(word: str) -> str:
-    alternatives = "|".join(_alternative(one) for one in word.split("|"))
-    return f"(?:{alternatives})"
 
 
 def _alternative(word: str) -> str:
@@ -349,7 +335,6 @@ def find_code_names(text: str) -> frozenset[str]:
 
 
 def _module(word: str) -> str:
-    """Return what a path is imported as; any other word as it is."""
     *folders, last = word.split("/")
     stem = last.partition(".")[0] if folders else last
     return folders[-1] if folders and stem == "__init__" else stem
@@ -360,13 +345,14 @@ def find_named_tests(task: str, tests: frozenset[str]) -> frozenset[str]:
     found = (word.strip(".:-").lower() for word in _NAME.findall(task))
     words = {word for word in found if not _ABOUT_FAULTS.fullmatch(word)}
     places = {_to_module(word) for word in words if re.search(r"[./_]", word)}
-    return frozenset(test for test in tests if words & _names(test) or _lies_in(test, places))
 
+    def is_named(test: str) -> bool:
+        place = get_test_place(test.lower())
+        module = f".{_to_module(place) if '::' in test else place}"
+        lies_in = any(module.endswith(f".{named}") or f".{named}".endswith(module) for named in places)
+        return lies_in or bool(words & _names(test))
 
-def _lies_in(test: str, places: set[str]) -> bool:
-    place = get_test_place(test.lower())
-    module = f".{_to_module(place) if '::' in test else place}"
-    return any(module.endswith(f".{place}") or f".{place}".endswith(module) for place in places)
+    return frozenset(filter(is_named, tests))
 
 
 def _to_module(path: str) -> str:
@@ -374,7 +360,6 @@ def _to_module(path: str) -> str:
 
 
 def _names(test: str) -> set[str]:
-    """Return the ways to name a test: by id, file, class or function."""
     whole = test.lower()
     path, _, inside = whole.partition("::")
     parts = inside.split("::") if inside else whole.split(".")[-2:]

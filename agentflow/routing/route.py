@@ -100,16 +100,14 @@ def enter_phase(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
     if phase is Phase.COMPLETE:
         return task.replace(current_phase=phase)
     if task.current_phase in JUDGING and phase is Phase.IMPLEMENTATION:
-        task = (_new_proving_round if is_to_be_proved(task) else _new_iteration)(task)
+        again = _new_iteration(task)
+        if is_to_be_proved(task):  # what stands is kept; the round counts as part of its iteration
+            stands = StandingChange(**copy_shared(task, StandingChange), run=task.runs)
+            again = again.replace(iteration=task.iteration, proving=task.proving + 1, stands=stands)
+        task = again
     gate = Gate(status=GateStatus.IN_PROGRESS, timestamp=timestamp)
     opened = dict.fromkeys(list_phases_beside(task, phase), gate)
     return task.replace(current_phase=phase, gates={**task.gates, **opened})
-
-
-def _new_proving_round(task: TaskState) -> TaskState:
-    """Return the task with what stands kept; the round counts as part of its iteration."""
-    stands = StandingChange(**copy_shared(task, StandingChange), run=task.runs)
-    return _new_iteration(task).replace(iteration=task.iteration, proving=task.proving + 1, stands=stands)
 
 
 def _new_iteration(task: TaskState) -> TaskState:
@@ -132,20 +130,14 @@ def _new_iteration(task: TaskState) -> TaskState:
 def set_route(task: TaskState, route: str, steps: tuple[Phase, ...]) -> TaskState:
     """Return the task on a route: a change is always verified, phases without a role are skipped."""
     due = {Phase.REFINEMENT, *steps, *((Phase.VERIFICATION,) if Phase.IMPLEMENTATION in steps else ())}
-    gates = {
-        phase: Gate(status=GateStatus.PENDING)
-        if phase in due
-        else Gate(status=GateStatus.SKIPPED, message=_why_skipped(task, route, phase))
-        for phase in ORDER
-    }
+    why = dict.fromkeys(ORDER, f"route: {route}")
+    if task.explored:
+        why[Phase.EXPLORATION] = "--context: an earlier exploration is used"
+    if task.wants_review is False:
+        why[Phase.REVIEW] = "--no-review"
+    gates = {phase: Gate(status=GateStatus.SKIPPED, message=why[phase]) for phase in ORDER}
+    gates |= {phase: Gate(status=GateStatus.PENDING) for phase in ORDER if phase in due}
     return task.replace(route=route, steps=steps, gates={**gates, **task.gates})
-
-
-def _why_skipped(task: TaskState, route: str, phase: Phase) -> str:
-    is_unwanted = phase is Phase.REVIEW and task.wants_review is False
-    if task.explored and phase is Phase.EXPLORATION:
-        return "--context: an earlier exploration is used"
-    return "--no-review" if is_unwanted else f"route: {route}"
 
 
 def add_step(task: TaskState, phase: Phase) -> TaskState:

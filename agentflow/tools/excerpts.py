@@ -6,7 +6,6 @@ from pathlib import PurePosixPath
 
 from agentflow.core.errors import ToolError
 from agentflow.core.file_text import decode_file
-from agentflow.core.messages import ToolCall
 from agentflow.core.ports import Workspace
 from agentflow.core.regex import regex
 from agentflow.core.role import Finding
@@ -48,9 +47,12 @@ def read_short_file(workspace: Workspace, path: str) -> Excerpt | None:
 def find_definition(workspace: Workspace, path: str, name: str) -> Excerpt | None:
     """Return where a name is defined, or first stands: decorators, deeper lines below, what closes them."""
     lines = _lines(workspace, path)
-    place = _find_definition(lines, name)
-    if place is None:
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    places = [at for at, line in enumerate(lines) if word.search(line)]
+    if not places:
         return None
+    defined = (at for at in places if (match := DEFINITION.match(lines[at])) and match["name"] == name)
+    place = next(defined, places[0])
     begin, depth, end = _first_decorator(lines, place), _depth(lines[place]), place + 1
     while end < min(len(lines), place + MOST_EXCERPTS) and (
         not lines[end].strip() or _depth(lines[end]) > depth
@@ -82,24 +84,15 @@ def was_shown(context: ToolContext, one: Finding) -> bool:
     """
     lines = _lines(context.workspace, one.path)
     text = lines[one.line - 1].strip()[:_TELLING] if one.line <= len(lines) else ""
-    return any(_shows(asked, said, one, text, context) for asked, said in list_exchanges(context.run))
-
-
-def _shows(asked: ToolCall | None, said: str, one: Finding, text: str, context: ToolContext) -> bool:
-    numbered = () if asked is None else list_files_shown(asked, context, Effect.READ)
-    if numbered:
-        return one.path in numbered and str(one.line) in _NUMBER.findall(said)
     name = PurePosixPath(one.path).name
-    about = said if asked is None else f"{asked.input}\n{said}"
-    return name in about and text in said
-
-
-def _find_definition(lines: tuple[str, ...], name: str) -> int | None:
-    """Return the line that defines a name, else the first one with it as a word."""
-    word = re.compile(rf"\b{re.escape(name)}\b")
-    places = [place for place, line in enumerate(lines) if word.search(line)]
-    defined = (p for p in places if (found := DEFINITION.match(lines[p])) and found["name"] == name)
-    return next(defined, places[0] if places else None)
+    for asked, said in list_exchanges(context.run):
+        numbered = () if asked is None else list_files_shown(asked, context, Effect.READ)
+        about = said if asked is None else f"{asked.input}\n{said}"
+        if one.path in numbered and str(one.line) in _NUMBER.findall(said):
+            return True
+        if not numbered and name in about and text in said:
+            return True
+    return False
 
 
 def _first_decorator(lines: tuple[str, ...], place: int) -> int:
@@ -131,7 +124,6 @@ def _between(path: str, lines: tuple[str, ...], begin: int, end: int) -> Iterato
 
 
 def _lines(workspace: Workspace, path: str) -> tuple[str, ...]:
-    """Return the lines of a text file; none of what cannot be read or is binary."""
     try:
         content = workspace.read(path)
     except ToolError:

@@ -68,11 +68,16 @@ class Toolbox(Record):
         for problem in self.list_unknown(role) if role.part else ():
             known = ", ".join(sorted(self._list_names()))
             raise UnknownTool(f"{role.place('tools')}: tools: {problem}", hint=f"Known are {known}.")
-        common = (tool for tool in self._common() if role.part == _ON_THE_WEB or not _is_web(tool))
-        offered = {tool.name: tool for tool in common if {tool.name, tool.category.value} & listed}
+        offered = {tool.name: tool for tool in self._common() if {tool.name, tool.category.value} & listed}
+        for tool in tuple(offered.values()):
+            is_web = tool.by_provider or tool.rule_subject is Subject.ADDRESS
+            if is_web and role.part != _ON_THE_WEB:
+                del offered[tool.name]
+            elif tool.rule_subject is Subject.COMMAND:
+                offered[tool.name] = tool.replace(scope=describe_shell_scope(role, tool))
         submits = (tool for tool in self.tools if SUBMITTED_BY.get(tool.input) == role.part is not None)
         offered.update((tool.name, tool) for tool in submits)
-        return tuple(_with_scope(offered[name], role) for name in sorted(offered))
+        return tuple(offered[name] for name in sorted(offered))
 
     def _common(self) -> tuple[Tool, ...]:
         """Return the tools that a role can list; a Submit tool comes with its part only."""
@@ -80,13 +85,13 @@ class Toolbox(Record):
 
     def list_unknown(self, role: Role) -> tuple[str, ...]:
         """Return a problem for each entry of a role's list that names no tool, not one elsewhere either."""
-        known = self._list_names()
-        entries = sorted({rule.tool for rule in role.tools} - known - ELSEWHERE)
-        return tuple(
-            f"role {role.name} lists {entry}, which is not a tool or category{_suggest(entry, known)}"
-            for entry in entries
-            if not entry.startswith(_BY_PREFIX)
-        )
+        known, problems = self._list_names(), list[str]()
+        for entry in sorted({rule.tool for rule in role.tools} - known - ELSEWHERE):
+            if not entry.startswith(_BY_PREFIX):
+                near = get_close_matches(entry, sorted(known), n=1)
+                advice = f"; did you mean {near[0]}?" if near else ""
+                problems.append(f"role {role.name} lists {entry}, which is not a tool or category{advice}")
+        return tuple(problems)
 
     def is_empty_for(self, role: Role) -> bool:
         """Return whether a role lists tools and none of them exists here."""
@@ -96,11 +101,6 @@ class Toolbox(Record):
 
     def _list_names(self) -> set[str]:
         return {*(tool.name for tool in self._common()), *WEB, *_CATEGORIES}
-
-
-def _suggest(entry: str, known: Iterable[str]) -> str:
-    near = get_close_matches(entry, sorted(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def name_server_tools(role: Role, tools: Iterable[Tool], denied: frozenset[str]) -> Role:
@@ -119,17 +119,6 @@ def _find_patterns(role: Role, tool: Tool) -> tuple[str | None, ...]:
         return (None,) if role.part and listed else ()
     found = {rule.pattern for rule in listed if is_about_tool(rule.replace(pattern=None), tool)}
     return (None,) if None in found else tuple(sorted(map(str, found)))
-
-
-def _is_web(tool: Tool) -> bool:
-    return tool.by_provider or tool.rule_subject is Subject.ADDRESS
-
-
-def _with_scope(tool: Tool, role: Role) -> Tool:
-    """Return a tool that says what the role may run with it, if it runs commands."""
-    return (
-        tool.replace(scope=describe_shell_scope(role, tool)) if tool.rule_subject is Subject.COMMAND else tool
-    )
 
 
 def to_spec(tool: Tool) -> ToolSpec:

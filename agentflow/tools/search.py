@@ -231,7 +231,6 @@ def run_git_grep(query: Query) -> tuple[FoundLine, ...] | None:
 
 
 def _git(query: Query, *arguments: str) -> bytes | None:
-    """Return what git said, also that nothing matches, or None when it failed."""
     said = capture((*_GIT, *arguments), cwd=query.workspace.root, env=_GIT_ENVIRONMENT)
     return said.stdout if said.returncode in {0, 1} else None
 

@@ -55,7 +55,10 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
     """Run a command in a new shell at the root; return output and exit code."""
     if "\0" in wanted.command:
         raise InvalidInput("command: holds a NUL character")
-    sink = _sink(context)
+    # ids come from the model's side, and one such as ../x must not choose the file
+    if not _CALL_ID.fullmatch(context.call_id):
+        raise InvalidInput(f"{context.call_id!r} is not a call id")
+    sink = context.shell.outputs / f"{context.call_id}.out"
     command = Command(
         argv=(find_shell(context.workspace.root), "-c", wanted.command),
         cwd=str(context.workspace.root),
@@ -89,13 +92,6 @@ BASH = Tool(
     call=bash,
     subjects={"command": Subject.COMMAND},
 )
-
-
-def _sink(context: ToolContext) -> Path:
-    # ids come from the model's side, and one such as ../x must not choose the file
-    if not _CALL_ID.fullmatch(context.call_id):
-        raise InvalidInput(f"{context.call_id!r} is not a call id")
-    return context.shell.outputs / f"{context.call_id}.out"
 
 
 def _clip(sink: Path, size: int, most: int, kept: str) -> str:
@@ -157,7 +153,6 @@ def find_clipped_calls(context: ToolContext) -> tuple[str, ...]:
 
 
 def _page(text: bytes, offset: int, limit: int) -> str:
-    """Return a page and where it lies; no character is cut in two."""
     if offset >= len(text):
         raise InvalidInput(f"offset: the result has {len(text)} bytes")
     begin, end = _whole(text, offset), _whole(text, min(offset + limit, len(text)))

@@ -48,19 +48,18 @@ def submit_findings(wanted: Findings, context: ToolContext) -> Output:
 
 def submit_plan(wanted: Plan, context: ToolContext) -> Output:
     """Submit the plan and end."""
-    problems = list(_find_disorder(wanted))
-    if problems and not context.run.rejected:
+    problems = [
+        f"step {number}: after names only earlier steps"
+        for number, step in enumerate(wanted.steps, 1)
+        if any(each >= number for each in step.after or ())
+    ]
+    problems += [
+        f"steps {first} and {second} touch the same file: let step {second} name {first} in after"
+        for first, second in find_overlaps(wanted)
+    ]
+    if problems and not context.run.rejected:  # told once, then such steps wait for each other
         raise InvalidInput("; ".join(problems))
     return _to_output("plan", wanted)
-
-
-def _find_disorder(plan: Plan) -> Iterator[str]:
-    """Yield where the order that steps declare cannot be; told once, then such steps wait for each other."""
-    for number, step in enumerate(plan.steps, 1):
-        if any(each >= number for each in step.after or ()):
-            yield f"step {number}: after names only earlier steps"
-    for first, second in find_overlaps(plan):
-        yield f"steps {first} and {second} touch the same file: let step {second} name {first} in after"
 
 
 def submit_change(wanted: Change, context: ToolContext) -> Output:

@@ -87,30 +87,22 @@ def _to_output(todos: list[Todo], said: str) -> Output:
 def _number_todos(items: tuple[TodoItem, ...]) -> list[Todo]:
     taken = {item.id for item in items}
     free = (number for number in count(1) if number not in taken)
-    return [
-        Todo(
-            id=next(free) if item.id is None else item.id,
-            title=_title(item, place),
-            status=item.status,
-            evidence=item.evidence,
-        )
-        for place, item in enumerate(items)
-    ]
-
-
-def _title(item: TodoItem, place: int) -> str:
-    title = (item.title or item.content or "").strip()
-    if not title:
-        raise InvalidInput(f"todos[{place}]: title is missing")
-    return title
+    todos = list[Todo]()
+    for place, item in enumerate(items):
+        title = (item.title or item.content or "").strip()
+        if not title:
+            raise InvalidInput(f"todos[{place}]: title is missing")
+        number = next(free) if item.id is None else item.id
+        todos.append(Todo(id=number, title=title, status=item.status, evidence=item.evidence))
+    return todos
 
 
 def _require_valid(todos: list[Todo], ledger: Ledger) -> None:
-    if problems := [*_clashes(todos), *_unproven(todos, ledger)]:
+    if problems := list(_find_problems(todos, ledger)):
         raise InvalidInput("; ".join(problems))
 
 
-def _clashes(todos: list[Todo]) -> Iterator[str]:
+def _find_problems(todos: list[Todo], ledger: Ledger) -> Iterator[str]:
     if len(todos) > MAX_TODOS:
         yield f"at most {MAX_TODOS} todos, not {len(todos)}"
     for number, times in Counter(todo.id for todo in todos).items():
@@ -122,9 +114,6 @@ def _clashes(todos: list[Todo]) -> Iterator[str]:
     pending = [todo.id for todo in todos if todo.status is TodoStatus.PENDING]
     if pending and not current:
         yield f"work remains, so one todo has to be in_progress, such as {pending[0]}"
-
-
-def _unproven(todos: list[Todo], ledger: Ledger) -> Iterator[str]:
     for todo in todos:
         if todo.evidence is not None and ledger.find(todo.evidence) is None:
             yield f"todo {todo.id}: there is no evidence {todo.evidence}"

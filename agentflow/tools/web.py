@@ -143,7 +143,6 @@ async def read_page(url: str, resolve: Resolve, connect: Connect) -> Page:
 
 
 async def _judge_address(asked: PageAddress, resolve: Resolve) -> Hop:
-    """Return where to connect to. Raises InvalidInput for a name with an address that is not public."""
     named = getproxies_environment()
     proxy = named.get(asked.scheme) or named.get("all")
     if proxy is not None and not proxy_bypass(asked.host):
@@ -191,7 +190,6 @@ async def connect_to(hop: Hop) -> AsyncIterator["Response"]:
 
 
 async def _text(here: PageAddress, response: "Response") -> str:
-    """Return what a page says. Raises ToolError for an error, for what is no text, and for too much of it."""
     if not response.is_success:
         raise ToolError(f"{here.url} answered {response.status_code}")
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -228,7 +226,6 @@ def pick_parts(prompt: str, text: str) -> str:
 
 
 async def _in_time(work: Callable[[], Awaitable[Page]], cancelled: Callable[[], bool]) -> Page:
-    """Return what the work gives. Raises ToolError when its time is over or the run is to stop."""
     ended: list[Page | ToolError] = []
     with anyio.move_on_after(SECONDS):
         async with anyio.create_task_group() as group:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from agentflow.compose.builder import AgentFactory, SubagentPlace
 from agentflow.compose.capability import Capability
 from agentflow.compose.standard import Kit
-from agentflow.core.evidence import CheckName, CheckRun, Surface
+from agentflow.core.evidence import CheckName, Surface
 from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, ToolSource, Watch, Workspace
@@ -29,7 +29,7 @@ from agentflow.routing.table import Table
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.journal import RunFile, load_run, read_messages
-from agentflow.store.ledger import EvidenceLedger, TreeLedger
+from agentflow.store.ledger import TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox, name_server_tools, offer_order
@@ -174,7 +174,9 @@ class Crew(Record):
 
     def search_repair(self, task: TaskState) -> "RepairSearch | None":
         """Return the search for a repair, where tests fail that the built-in engine may know how to run."""
-        if not task.repair_seconds or not any(map(_may_be_repaired, self.checking.find_runs(task.baseline))):
+        runs = self.checking.find_runs(task.baseline) if task.repair_seconds else ()
+        red = [run for run in runs if run.check.name is CheckName.TESTS and run.evidence and not run.green]
+        if not any(runner in run.check.command for run in red for runner in ("pytest", "unittest")):
             return None
         from agentflow.repair.tool import RepairSearch  # noqa: PLC0415  # only where tests fail
 
@@ -196,7 +198,6 @@ class Crew(Record):
         return offer_repair(search)
 
     def _place_subagent(self, parent: Surroundings, name: str, call_id: str) -> SubagentPlace:
-        """Return the run of a sub-agent: a new one, or the one that an earlier process left."""
         runs = (load_run(path) for path in self.store.list_transcripts(name))
         saved = next((run for run in runs if run is not None and run.head.parent == call_id), None)
         task = self.store.task
@@ -221,13 +222,21 @@ class Crew(Record):
 
     def _build_surroundings(self, task: TaskState, phase: Phase, number: int) -> Surroundings:
         ledger = self.store.ledger
+        held = frozenset(item.evidence for item in task.held if item.evidence is not None)
         judging = phase is Phase.VERIFICATION and task.tree is not None
         implements = phase is Phase.IMPLEMENTATION
         base = self.base if self._begins_beside(task, phase) else None
+        # then planning may ask nothing: a person has to confirm its plan
+        will_confirm = self.consent is Consent.SUSPEND and phase is Phase.PLANNING and task.forced
+        files: Workspace = self.workspace
+        if phase is Phase.REVIEW and task.base_tree is not None:  # it also reads what was deleted
+            files = WithDeleted(now=self.workspace, git=self.git, before=task.base_tree)
         return Surroundings(
-            workspace=self._choose_workspace(task, phase),
+            workspace=files,
             runner=self.sandbox.of(ROLE_OF[phase]),
-            ledger=_limit_evidence(ledger, task) if judging else ledger,
+            ledger=TreeLedger(ledger=ledger, tree=task.tree or "", iteration=task.iteration, held=held)
+            if judging
+            else ledger,
             journal=self.store.open_run(number, ROLE_OF[phase]),
             outputs=self.store.folder / "outputs",
             task_id=task.task_id,
@@ -236,8 +245,7 @@ class Crew(Record):
             phase=phase,
             transcript=self.store.run_path(number, ROLE_OF[phase]),
             consent=self.consent,
-            has_asked=phase in task.asked
-            or (self.consent is Consent.SUSPEND and _awaits_confirmation(task, phase)),
+            has_asked=phase in task.asked or will_confirm,
             owners=self._map_owners(),
             shown=list_whole_files(task, self._list_changed_paths(task)) if implements else (),
             watch=self.watch,
@@ -248,6 +256,12 @@ class Crew(Record):
             mutate=None if self.copy else partial(self.mutate, task.base_tree or ""),
             repository=self.copy.main if self.copy else None,
         )
+
+    def _map_owners(self) -> dict[str, str]:
+        roles = tuple(self.roles.find_part(part) for part in PIPELINE)
+        names = (*(tool.name for tool in self.toolbox.tools), *WEB)
+        owned = {name: owner for name in names if (owner := find_owner(name, roles))}
+        return {**owned, **{tool: part for part, tool in SUBMITS.items()}}
 
     def _begins_beside(self, task: TaskState, phase: Phase) -> bool:
         is_first = isinstance(task.beside, ChecksBeside) and phase is task.beside.phase
@@ -282,18 +296,6 @@ class Crew(Record):
         seen = seen.replace(base_tree=self.since or seen.base_tree)
         own = {change.path for change in self.list_changes(seen)}
         return {change.path: change.path in own for change in self.list_changes(seen.replace(hook_files={}))}
-
-    def _choose_workspace(self, task: TaskState, phase: Phase) -> Workspace:
-        """Return the files that a role reads; the reviewer of a change also reads what it deleted."""
-        if phase is not Phase.REVIEW or task.base_tree is None:
-            return self.workspace
-        return WithDeleted(now=self.workspace, git=self.git, before=task.base_tree)
-
-    def _map_owners(self) -> dict[str, str]:
-        roles = tuple(self.roles.find_part(part) for part in PIPELINE)
-        names = (*(tool.name for tool in self.toolbox.tools), *WEB)
-        owned = {name: owner for name in names if (owner := find_owner(name, roles))}
-        return {**owned, **{tool: part for part, tool in SUBMITS.items()}}
 
     def gather_material(self, task: TaskState) -> Material:
         """Return what a prompt or a report quotes beside the state."""
@@ -346,11 +348,6 @@ class Crew(Record):
         return self.judging.list_changes(task)
 
 
-def _may_be_repaired(run: CheckRun) -> bool:
-    is_red = run.check.name is CheckName.TESTS and run.evidence is not None and not run.green
-    return is_red and any(runner in run.check.command for runner in ("pytest", "unittest"))
-
-
 def _fit_budget(role: Role, task: TaskState, share: int = 1) -> Role:
     limits, budget, usage = role.limits, task.budget, task.usage
     if budget.tokens is not None:
@@ -360,13 +357,3 @@ def _fit_budget(role: Role, task: TaskState, share: int = 1) -> Role:
         rest = max(_LEAST_COST, (budget.cost - (usage.cost_usd or 0)) / share)
         limits = limits.replace(cost=min(rest, limits.cost or rest))
     return role.replace(limits=limits)
-
-
-def _awaits_confirmation(task: TaskState, phase: Phase) -> bool:
-    """Return whether planning may ask nothing, because its plan has to be confirmed by a person."""
-    return phase is Phase.PLANNING and task.forced
-
-
-def _limit_evidence(ledger: EvidenceLedger, task: TaskState) -> TreeLedger:
-    held = frozenset(item.evidence for item in task.held if item.evidence is not None)
-    return TreeLedger(ledger=ledger, tree=task.tree or "", iteration=task.iteration, held=held)

@@ -2,7 +2,6 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -15,7 +14,7 @@ from agentflow.core.errors import InvalidFile, StateError
 from agentflow.core.languages import gather, is_source, is_test_path
 from agentflow.core.record import Record
 from agentflow.core.role import Findings
-from agentflow.core.run import Run, RunOutcome
+from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.frontmatter import join, split, write_atomic
 from agentflow.loop.prompts import read_prompt
@@ -76,25 +75,19 @@ async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
 
     async def explore(angle: RunPrompt) -> Exploration:
         async with limiter:
-            return _to_exploration(angle, await dispatch(crew, Phase.EXPLORATION, angle))
+            run = await dispatch(crew, Phase.EXPLORATION, angle)
+        if run.outcome is not RunOutcome.SUBMITTED:
+            return Exploration(angle=angle, findings=None)
+        flagged = tuple(run.changes.get("flagged_findings", ()))
+        return Exploration(angle=angle, findings=fit(Findings, run.changes["findings"]), flagged=flagged)
 
     explorations = tuple(await run_together(*(partial(explore, prompt) for prompt in prompts)))
-    _back_up_document(crew.git.root)
+    path = crew.git.root / PATH
+    if path.exists():
+        path.rename(crew.git.root / f"{PATH}.bak.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
     text = format_exploration(explorations, focus, find_head_commit(crew.git))
-    write_atomic(crew.git.root / PATH, text.encode())
+    write_atomic(path, text.encode())
     return _conclude(crew.store.task.replace(document=str(PATH)), explorations)
-
-
-def _back_up_document(root: Path) -> None:
-    if (root / PATH).exists():
-        (root / PATH).rename(root / f"{PATH}.bak.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
-
-
-def _to_exploration(angle: RunPrompt, run: Run) -> Exploration:
-    if run.outcome is not RunOutcome.SUBMITTED:
-        return Exploration(angle=angle, findings=None)
-    flagged = tuple(run.changes.get("flagged_findings", ()))
-    return Exploration(angle=angle, findings=fit(Findings, run.changes["findings"]), flagged=flagged)
 
 
 def _conclude(task: TaskState, seen: tuple[Exploration, ...]) -> TaskState:
@@ -140,14 +133,17 @@ def _list_areas(files: tuple[str, ...], leads: Graph) -> tuple[str, ...]:
     used most stand in its place.
     """
     paths = [PurePosixPath(file) for file in files]
-    folders = dict.fromkeys(
-        area for find in (_list_large, _list_deepest, _list_workspaces) for area in find(paths)
-    )
+    workspaces = (str(path.parent) for path in paths if path.name in _MANIFESTS and len(path.parts) > 1)
+    sizes = Counter(str(PurePosixPath(*path.parts[:2][: len(path.parts) - 1])) for path in paths)
+    large = (name for name, _ in islice(sizes.most_common(), len(paths) // _FILES_EACH))
+    inner = {path.parent for path in paths if len(path.parts) > _DEEP}
+    deepest = sorted(inner, key=lambda folder: (-len(folder.parts), str(folder)))[:2]
+    folders = dict.fromkeys((*large, *map(str, deepest), *workspaces))
     if used := _list_used(files, leads):
         kept = [area for area in folders if area in used]
         others = [area for area in used if area not in folders]
         folders = dict.fromkeys([*others[: len(folders) - len(kept)], *kept])
-    return (*folders, *_list_languages(paths))
+    return (*folders, *(f"what is written in {name}" for name in find_languages(files)[1:]))
 
 
 def _list_used(files: tuple[str, ...], leads: Graph) -> tuple[str, ...]:
@@ -166,25 +162,6 @@ def _list_used(files: tuple[str, ...], leads: Graph) -> tuple[str, ...]:
     inner = {area for area in users if area in known and above[area] not in {".", *users}}
     found = users.keys() - same - inner - {"."}
     return tuple(sorted(found, key=lambda area: (area in known, -len(users[area]), area)))
-
-
-def _list_large(paths: list[PurePosixPath]) -> Iterator[str]:
-    sizes = Counter(str(PurePosixPath(*path.parts[:2][: len(path.parts) - 1])) for path in paths)
-    return (name for name, _ in islice(sizes.most_common(), len(paths) // _FILES_EACH))
-
-
-def _list_deepest(paths: list[PurePosixPath]) -> Iterator[str]:
-    folders = {path.parent for path in paths if len(path.parts) > _DEEP}
-    ordered = sorted(folders, key=lambda folder: (-len(folder.parts), str(folder)))
-    return (str(folder) for folder in ordered[:2])
-
-
-def _list_workspaces(paths: list[PurePosixPath]) -> Iterator[str]:
-    return (str(path.parent) for path in paths if path.name in _MANIFESTS and len(path.parts) > 1)
-
-
-def _list_languages(paths: list[PurePosixPath]) -> Iterator[str]:
-    return (f"what is written in {name}" for name in find_languages(map(str, paths))[1:])
 
 
 def format_exploration(seen: tuple[Exploration, ...], focus: str, commit: str | None) -> str:

@@ -120,19 +120,18 @@ def _find_earlier_run(crew: Crew, phase: Phase) -> Run | None:
         return None
     role = ROLE_OF[phase]
     saved = (load_run(crew.store.run_path(number, role)) for number in _list_numbers(crew, role))
-    run = next((run for run in saved if run is not None and _is_earlier(run, task)), None)
+    stands = task.stands if task.is_proving else None
+
+    def is_earlier(run: Run) -> bool:
+        return run.head.iteration < task.iteration if stands is None else run.head.run <= stands.run
+
+    run = next((run for run in saved if run is not None and is_earlier(run)), None)
     if run is None or run.outcome is not RunOutcome.SUBMITTED or run.active is not None:
         return None
     if run.head.model == REPAIR:  # nothing was said there that a model could go on with
         return None
     tokens = max(run.tokens, run.used[-1].tokens)
     return run if tokens < crew.room(run.head.model).compacted_at else None
-
-
-def _is_earlier(run: Run, task: TaskState) -> bool:
-    if task.is_proving and task.stands is not None:
-        return run.head.run <= task.stands.run
-    return run.head.iteration < task.iteration
 
 
 async def _attempt(crew: Crew, phase: Phase, prompt: RunPrompt, number: int, saved: Run | None) -> Run:
@@ -201,7 +200,6 @@ def _load_run(crew: Crew, number: int, phase: Phase) -> Run:
 
 
 def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
-    """Return the run paused for a person, if it changed files before its result was lost."""
     task = crew.store.task
     if crew.copy is not None:
         return None  # nothing of it is in the repository
@@ -212,7 +210,8 @@ def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
     if not changes:
         return None
     rows = crew.git.make_diff(task.tree, seen.tree, *(each.path for each in changes)).split("\n")
-    added, removed = (sum(row.startswith(sign) for row in rows) - _count_headers(rows, sign) for sign in "+-")
+    lines = [row for row in rows if not row.startswith(("+++", "---"))]
+    added, removed = (sum(row.startswith(sign) for row in lines) for sign in "+-")
     pending = Pending(
         id=f"lost-{run.head.run}",
         kind=PendingKind.QUESTION,
@@ -229,10 +228,6 @@ def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
         return None
     crew.store.save(seen)
     return run.replace(pause=RunPaused(call_id="", pending=pending))
-
-
-def _count_headers(rows: list[str], sign: str) -> int:
-    return sum(row.startswith(sign * 3) for row in rows)
 
 
 PLAN_ID = "plan-1"
@@ -296,7 +291,6 @@ async def _run_role(crew: Crew, phase: Phase) -> Run:
 
 
 def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, Classified | None]:
-    """Return the task in a higher class, if its plan or change needs one."""
     if phase is Phase.PLANNING:
         return reclassify_by_plan(task, crew.table)
     if phase is Phase.IMPLEMENTATION:
@@ -305,7 +299,6 @@ def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, C
 
 
 def _find_unconfirmed(task: TaskState) -> Pending | None:
-    """Return the plan as a pending item, if a person has to confirm it and was not asked yet."""
     if task.plan is None or task.reads_only or PLAN_ID in task.answers:
         return None
     files = {file for step in task.plan.steps for file in step.files}

@@ -91,19 +91,11 @@ def record_answer(task: TaskState, item: Pending, answer: Answer) -> TaskState:
     if item.kind in APPROVED:
         return task
     task = task.replace(asked=(*task.asked, task.current_phase))
-    if item.kind is PendingKind.PLAN and not answer.approved:
-        return _correct_plan(task, answer)
-    return _replace_assumption(task, item, answer) if item.kind is PendingKind.ESCALATION else task
-
-
-def _correct_plan(task: TaskState, answer: Answer) -> TaskState:
-    """Return the task with the person's correction as a constraint, so that it is planned again."""
-    constraints = "\n".join(filter(None, (task.intent.constraints, f"- {answer.text}")))
-    return task.replace(intent=task.intent.replace(constraints=constraints), rejected_plan=task.plan)
-
-
-def _replace_assumption(task: TaskState, item: Pending, answer: Answer) -> TaskState:
-    """Return the task with a person's assumption in place of one that the code contradicts."""
+    if item.kind is PendingKind.PLAN and not answer.approved:  # it is planned again with the correction
+        constraints = "\n".join(filter(None, (task.intent.constraints, f"- {answer.text}")))
+        return task.replace(intent=task.intent.replace(constraints=constraints), rejected_plan=task.plan)
+    if item.kind is not PendingKind.ESCALATION:
+        return task
     wrong, place = item.input["assumption"], f"{item.input['path']}:{item.input['line']}"
     return add_assumption(task, f"{answer.text} (in place of: {wrong}; see {place})", instead=wrong)
 

@@ -13,7 +13,7 @@ from agentflow.core.verdict import FailReason, Verdict
 from agentflow.process import make_timestamp
 from agentflow.routing.route import JUDGING
 from agentflow.verdict.case import Case, describe_drift, find_faults
-from agentflow.verdict.diff.inspection import Inspection, make_approval_id
+from agentflow.verdict.diff.inspection import make_approval_id
 from agentflow.verdict.ending import end_without_result
 from agentflow.verdict.gather import (
     find_altered,
@@ -46,16 +46,11 @@ _WRONG_FORM = (RunOutcome.INVALID_SUBMISSION, RunOutcome.NO_SUBMISSION, RunOutco
 _NO_ANSWER = Verdict(passed=False, reasons=(FailReason.VERIFIER_NOT_ASKED.of(),), evidence=())
 
 
-async def _leaves_review_open(crew: Crew) -> bool:
-    """Run the required checks and return whether they passed, so that a review is worth its cost."""
-    _, so_far = await _run_checks(crew)
-    return so_far.passed or bool(so_far.to_approve)
-
-
 async def _run_checks(crew: Crew) -> tuple[Case, Verdict]:
     """Run the required checks unless they ran on this tree; return the case and its verdict without proof."""
     task = crew.store.task
-    if not _has_run_checks(crew, task):
+    known = crew.checking.find_runs(task.final)
+    if not known or any(run.evidence and run.evidence.tree_before != task.tree for run in known):
         found = await run_required(crew.judging, task)
         _save(crew, found, "surface", "final", "held", "fresh", "probes", "mutants", "audit", "unable")
     case = gather_case(crew.judging, crew.store.task)
@@ -85,11 +80,6 @@ def _save(crew: Crew, found: TaskState, *keys: str) -> None:
     crew.store.save(crew.store.task.replace(**{key: getattr(found, key) for key in keys}))
 
 
-def _has_run_checks(crew: Crew, task: TaskState) -> bool:
-    known = crew.checking.find_runs(task.final)
-    return bool(known) and all(run.evidence is None or run.evidence.tree_before == task.tree for run in known)
-
-
 async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
     """Run the judges side by side, then decide their gates one after the other."""
     task = crew.take_tree(task)
@@ -100,9 +90,11 @@ async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> 
     if repeated := _find_repeated(task):
         return _fail_as_before(crew, task, repeated)
     crew.store.save(task)
-    if phases == JUDGING and not await _leaves_review_open(crew):
-        phases = (Phase.VERIFICATION,)
-        crew.store.save(crew.store.task.with_gate(Phase.REVIEW, _NOT_ASKED))
+    if phases == JUDGING:  # a review is worth its cost only where the required checks pass
+        _, so_far = await _run_checks(crew)
+        if not (so_far.passed or so_far.to_approve):
+            phases = (Phase.VERIFICATION,)
+            crew.store.save(crew.store.task.with_gate(Phase.REVIEW, _NOT_ASKED))
     review = partial(dispatch, crew, Phase.REVIEW)
     judges = (review if phase is Phase.REVIEW else partial(_verify, crew) for phase in phases)
     runs = dict(zip(phases, await run_together(*judges), strict=True))
@@ -144,7 +136,6 @@ def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) 
 
 
 def _fail_unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
-    """Return the task failed in all these phases, because nothing was changed."""
     verdict = judge(gather_case(crew.judging, task))
     for phase in phases:
         task = decide_gate(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
@@ -197,6 +188,7 @@ def ask_approval(crew: Crew, task: TaskState) -> TaskState:
     """Return the task suspended until a person approves its changed checks, or ended where that is denied."""
     assert task.verdict is not None
     seen, weakened = crew.inspections.of(task), task.verdict.weakened
+    paths = [each.path for each in seen.checks]
     pending = Pending(
         id=make_approval_id(seen, weakened),
         kind=PendingKind.SURFACE,
@@ -207,7 +199,7 @@ def ask_approval(crew: Crew, task: TaskState) -> TaskState:
             "before": [
                 f"{run.check.name} {_describe_run(run)}" for run in crew.checking.find_runs(task.held)
             ],
-            "diff": _quote_checks(crew, task, seen),
+            "diff": crew.git.make_diff(*task.trees, *paths)[:MAX_DIFF_CHARS] if paths else "",
         },
         options=(),
         asked_at=make_timestamp(),
@@ -263,11 +255,6 @@ def _identify(run: CheckRun) -> tuple[str, ...]:
 
 def _describe_run(run: CheckRun) -> str:
     return summarize_evidence(run.evidence) if run.evidence else f"not run ({run.check.missing})"
-
-
-def _quote_checks(crew: Crew, task: TaskState, seen: Inspection) -> str:
-    paths = [each.path for each in seen.checks]
-    return crew.git.make_diff(*task.trees, *paths)[:MAX_DIFF_CHARS] if paths else ""
 
 
 def _end_tampered(answer: Answer, weakened: Sequence[str]) -> Ending:

@@ -86,7 +86,9 @@ async def _carry_out_wave(crew: Crew, wave: tuple[int, ...]) -> TaskState:
         _save_progress(crew, base=task.tree)
     ended = await _run_steps(crew, steps)
     is_over = any(map(_is_failed, ended))
-    for each in _choose_ready(ended):
+    # a step that goes on later comes before those after it
+    ready = [each for each in ended if each.is_done]
+    for each in ready if is_over else takewhile(lambda each: each.is_done, ended):
         stopped = await _merge_step(crew, each, is_over=is_over)
         if stopped is not None:
             return stopped
@@ -101,26 +103,21 @@ def remove_copies(folder: Path) -> None:
     remove_scratch(folder / _COPIES)
 
 
-def _choose_ready(ended: list[_EndedStep]) -> list[_EndedStep]:
-    """Return the steps whose change is put in now: one that goes on later comes before those after it."""
-    if any(map(_is_failed, ended)):
-        return [each for each in ended if each.is_done]
-    return list(takewhile(lambda each: each.is_done, ended))
-
-
 async def _run_steps(crew: Crew, steps: tuple[int, ...]) -> list[_EndedStep]:
     work = _work_of(crew.store.task)
     assert work.base is not None
     left = len(steps)
     limiter, turn = anyio.CapacityLimiter(work.at_once), anyio.Lock()
-    masked = crew.sandbox.opened.masked
-    make = partial(open_side_copy, crew.git, work.base, _list_ignored(crew), masked)
+    masked = crew.sandbox.opened.masked  # of what roles may not see, a copy has nothing
+    places = ((entry, crew.git.root / entry) for entry in crew.git.list_ignored())
+    ignored = tuple(entry for entry, at in places if not any(each.is_relative_to(at) for each in masked))
+    make = partial(open_side_copy, crew.git, work.base, ignored, masked)
 
     async def carry_out(step: int) -> _EndedStep:
         nonlocal left
         async with limiter:
             async with turn:
-                copy = await to_thread.run_sync(make, _find_folder(crew, step))
+                copy = await to_thread.run_sync(make, crew.store.folder / _COPIES / str(step))
             prompt = RunPrompt(name=_name_step(crew, step), text=_write_prompt(crew, step), is_step=True)
             try:
                 run = await dispatch(crew.switch_to_copy(copy, left), Phase.IMPLEMENTATION, prompt)
@@ -229,20 +226,9 @@ def _save_progress(crew: Crew, **changed: object) -> None:
     crew.store.save(task.replace(parallel=_work_of(task).replace(**changed)))
 
 
-def _list_ignored(crew: Crew) -> tuple[str, ...]:
-    """Return the ignored files that a copy has too: none of which roles may see nothing."""
-    masked = crew.sandbox.opened.masked
-    places = ((entry, crew.git.root / entry) for entry in crew.git.list_ignored())
-    return tuple(entry for entry, place in places if not any(each.is_relative_to(place) for each in masked))
-
-
 def _name_step(crew: Crew, step: int) -> str:
     title = _plan_of(crew.store.task).steps[step - 1].title
     return f"step {step}: {to_one_line(title, _NAME_CHARS)}"
-
-
-def _find_folder(crew: Crew, step: int) -> Path:
-    return crew.store.folder / _COPIES / str(step)
 
 
 def _plan_of(task: TaskState) -> Plan:

@@ -56,8 +56,8 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     """Record what is asked, the route, the surroundings, and how the checks stand before any change."""
     task = _record_start(crew, task)
     intent = task.intent if task.intent.goal else _find_intent(task.task, crew.table)
-    task, event = classify_task(task.replace(intent=intent), crew.table)
-    crew.store.emit(event)
+    task, classified = classify_task(task.replace(intent=intent), crew.table)
+    crew.store.emit(classified)
     task = _clarify(crew, task)
     crew.store.save(task)
     if task.status is Status.SUSPENDED:
@@ -67,7 +67,9 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         return decide_gate(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
     await crew.reach()
     task = crew.checking.add_wellknown(task)
-    may_begin = crew.base is not None and task.follows is None and not _depends_on_base(task, crew.table)
+    # what fails before the task decides its route, or is all that it is about
+    needs_base = classify_words(task, crew.table).steps_if_failing or is_only_about_checks(task.task)
+    may_begin = crew.base is not None and task.follows is None and not needs_base
     task = await (crew.base.find_soon if crew.base and may_begin else examine)(crew, task)
     task = await _survey(crew, task)
     if awaits_base(task):
@@ -75,14 +77,12 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     message, fixes_checks = describe_base(crew, task), is_only_about_checks(task.task)
     if task.follows is None:
         wanted = _find_wanted(crew, task)
-        task = _shorten_route(crew, task, wanted)
+        task, event = shorten_route(task, wanted.asked | wanted.guessed, crew.table)
+        if event:
+            crew.store.emit(event)
         if wanted.asked and fixes_checks and not task.forced:
             task = await _try_repair(crew, task)
     return decide_gate(task, GateStatus.PASSED, message)
-
-
-def _depends_on_base(task: TaskState, table: Table) -> bool:
-    return bool(classify_words(task, table).steps_if_failing) or is_only_about_checks(task.task)
 
 
 def _record_start(crew: Crew, task: TaskState) -> TaskState:
@@ -95,7 +95,6 @@ def _record_start(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _clarify(crew: Crew, task: TaskState) -> TaskState:
-    """Return the task with what is unclear assumed, or suspended where a person can be asked at once."""
     if QUESTION_ID in task.answers or task.focus is not None:
         return _assume_answer(task)
     found = classify_words(task, crew.table)
@@ -146,7 +145,6 @@ def _find_gap(task: TaskState, found: Classification, table: Table) -> Pending |
 
 
 def _assume_answer(task: TaskState) -> TaskState:
-    """Return the task with the answer to that question as an assumption."""
     answer = task.answers.get(QUESTION_ID)
     if answer is None or f"- {answer.text}" in task.intent.assumptions.split("\n"):
         return task
@@ -230,16 +228,7 @@ def _find_wanted(crew: Crew, task: TaskState) -> Targets:
     return find_target_tests(crew.git, task.base_tree, task.task, failing)
 
 
-def _shorten_route(crew: Crew, task: TaskState, wanted: Targets) -> TaskState:
-    """Return the task on a shorter route, if it is about checks that already fail."""
-    task, event = shorten_route(task, wanted.asked | wanted.guessed, crew.table)
-    if event:
-        crew.store.emit(event)
-    return task
-
-
 async def _try_repair(crew: Crew, task: TaskState) -> TaskState:
-    """Return the task with what the repair engine finds before a model is asked, if it may search."""
     search = crew.search_repair(task) if task.first_try is None else None
     if search is not None:
         begin = time.monotonic()
@@ -270,7 +259,10 @@ def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> I
     failing = sorted({test for run in runs for test in run.list_ids(*RED)})[:MAX_FAILING]
     if not failing:
         return
-    texts = _read_sources(crew, task, files)
+    sources = [path for path in files if is_source(path)]
+    assert task.base_tree is not None
+    is_small = len(sources) <= MAX_SOURCES
+    texts = crew.git.read_files(task.base_tree, sources, SHORT_FILE_BYTES) if is_small else {}
     blocks = tuple(_quote_tests(crew, failing, _locate_tests(task, failing, files, texts)))
     product = {path: text for path, text in texts.items() if not is_check_file(task.surface, path)}
     tests = ["\n".join(block.lines) for block in blocks]
@@ -316,16 +308,9 @@ def _quote_files(
                 yield each
 
 
-def _read_sources(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Mapping[str, str]:
-    paths = [path for path in files if is_source(path)]
-    assert task.base_tree is not None
-    return crew.git.read_files(task.base_tree, paths, SHORT_FILE_BYTES) if len(paths) <= MAX_SOURCES else {}
-
-
 def _locate_tests(
     task: TaskState, failing: Iterable[str], files: tuple[str, ...], texts: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Return the file of each test: the file in its id, or a file of tests that defines its name."""
     known, found = set(files), find_test_files(files, failing)
     tests = {
         path: _find_definitions(text) for path, text in texts.items() if is_check_file(task.surface, path)

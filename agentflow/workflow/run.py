@@ -58,8 +58,9 @@ async def run_phases(crew: Crew, task: TaskState) -> TaskState:
         await end_session(crew, task)
         if crew.hooks.has(Point.NOTIFICATION):
             await notify(crew, _look_again(crew, task))
-        if warning := _warn_of_price(task):
-            crew.store.emit(Warned(message=warning))
+        is_unpriced = task.usage.tokens > 0 and task.usage.cost_usd is None
+        if is_unpriced and task.budget.cost is not None:
+            crew.store.emit(Warned(message="--max-cost was not enforced: the price of the model is unknown"))
     except Halted as error:
         return end_early(crew, Status.BLOCKED, Exit.BLOCKED, f"a hook stopped the task: {error}")
     finally:
@@ -139,16 +140,25 @@ async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
 
 
 def _end_phases(crew: Crew, task: TaskState, phases: Iterable[Phase], begin: float) -> TaskState:
-    """Tell how each phase ended; return the task, paused or over if it may not go on."""
-    task = skip_proving(_end_if_overspent(task))
+    if over := _find_overspent(task):
+        task = end_in_phase(task, task.current_phase, over)
+    task = skip_proving(task)
     for each in phases:
-        crew.store.emit(_to_phase_ended(task, each, time.monotonic() - begin))
+        gate, seconds = task.get_gate(each), round(time.monotonic() - begin, 3)
+        crew.store.emit(
+            PhaseEnded(
+                phase=each,
+                iteration=task.iteration,
+                status=gate.status,
+                message=gate.message,
+                seconds=seconds,
+            )
+        )
     passed = [each for each in phases if task.get_gate(each).status is GateStatus.PASSED]
     return pause_after(task, task.pause_after) if task.pause_after in passed else task
 
 
 def _end_without_model(task: TaskState, error: ModelError) -> TaskState:
-    """Return the task suspended where the model may answer later, else ended."""
     mark = ". " if error.hint[:1].isupper() else "; "
     reason = f"{error}{mark}{error.hint}" if error.hint else str(error)
     if isinstance(error, ModelUnavailable) and task.stands is None:
@@ -159,13 +169,7 @@ def _end_without_model(task: TaskState, error: ModelError) -> TaskState:
     return end_in_phase(task, task.current_phase, ending)
 
 
-def _end_if_overspent(task: TaskState) -> TaskState:
-    over = _find_overspent(task)
-    return end_in_phase(task, task.current_phase, over) if over else task
-
-
 def _find_overspent(task: TaskState) -> Ending | None:
-    """Return how a task ends that used up its budget before it was verified, else None."""
     budget, usage = task.budget, task.usage
     if task.verdict is not None and task.verdict.passed:
         return None
@@ -178,24 +182,6 @@ def _find_overspent(task: TaskState) -> Ending | None:
 
 def end_at_limit(reason: str) -> Ending:
     return Ending(status=Status.LIMIT, exit_code=Exit.LIMIT, reason=reason)
-
-
-def _warn_of_price(task: TaskState) -> str:
-    """Return a warning if a limit of money could not be enforced, else an empty text."""
-    is_unknown = task.usage.tokens > 0 and task.usage.cost_usd is None
-    is_told = task.budget.cost is not None and is_unknown
-    return "--max-cost was not enforced: the price of the model is unknown" if is_told else ""
-
-
-def _to_phase_ended(task: TaskState, phase: Phase, seconds: float) -> PhaseEnded:
-    gate = task.get_gate(phase)
-    return PhaseEnded(
-        phase=phase,
-        iteration=task.iteration,
-        status=gate.status,
-        message=gate.message,
-        seconds=round(seconds, 3),
-    )
 
 
 def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState:
@@ -252,7 +238,6 @@ def _keep_hook_files(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
 
 
 def _check_drift(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
-    """Return the verified task, failed if files that checks depend on changed since it was judged."""
     assert task.tree is not None
     assert seen.tree is not None
     assert task.verdict is not None

@@ -15,7 +15,7 @@ from agentflow.core.evidence import (
 )
 from agentflow.core.role import Limits, Plan, Role, describe_results
 from agentflow.core.routing import ROLE_OF, Access
-from agentflow.core.task import ChecksBeside, Excerpt, Failure, Instruction, Phase, TaskMessage, TaskState
+from agentflow.core.task import ChecksBeside, Excerpt, Failure, Instruction, Phase, TaskState
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
 from agentflow.loop.prompts import read_prompt
 from agentflow.redact import list_some
@@ -169,14 +169,13 @@ def _format_instruction(one: Instruction, most: int) -> str:
 
 
 def _format_excerpts(task: TaskState, material: Material, *, whole: bool = True) -> str:
-    """Return the excerpts as a section; whole files may be left out."""
     known = (each for each in _fresh_excerpts(task, material.changed) if each.lines)
     found = tuple(each for each in known if whole or not each.is_whole)
-    shown = (
-        f"### {each.path}{' (whole)' if each.is_whole else ''}\n{fence_text(_number_lines(each))}"
-        for each in found
-    )
-    return "\n".join((f"## Seen already\n{read_prompt('seen.md')}", *shown)) if found else ""
+    parts = [f"## Seen already\n{read_prompt('seen.md')}"]
+    for each in found:
+        text = "\n".join(f"{number:6}\t{line}" for number, line in enumerate(each.lines, each.first))
+        parts.append(f"### {each.path}{' (whole)' if each.is_whole else ''}\n{fence_text(text)}")
+    return "\n".join(parts) if found else ""
 
 
 def list_whole_files(task: TaskState, changed: tuple[str, ...]) -> tuple[str, ...]:
@@ -191,10 +190,6 @@ def _fresh_excerpts(task: TaskState, changed: tuple[str, ...]) -> Iterator[Excer
     for each in (*(each for each in task.excerpts if each.path not in paths), *cited):
         if each.path not in changed:
             yield each
-
-
-def _number_lines(excerpt: Excerpt) -> str:
-    return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(excerpt.lines, excerpt.first))
 
 
 def _format_exploration(task: TaskState, phase: Phase) -> str:
@@ -236,7 +231,6 @@ def _list_change_parts(task: TaskState, phase: Phase, material: Material) -> tup
 
 
 def _format_first_try(task: TaskState) -> str:
-    """Return what the built-in repair engine found out, where it made no change."""
     found = task.first_try
     if found is None or (found.edits and not found.refused):
         return ""
@@ -245,7 +239,6 @@ def _format_first_try(task: TaskState) -> str:
 
 
 def _list_judging_parts(task: TaskState, material: Material) -> tuple[str, ...]:
-    """Return the sections for both judges: plan, failing tests, claimed files, change."""
     said = [f"- {reason}" for failure in task.failures for reason in failure.reasons]
     failed = "\n".join(("## Why it was sent back before", *dict.fromkeys(said))) if said else ""
     tests = _format_excerpts(task.replace(cited=()), material, whole=False)
@@ -267,7 +260,6 @@ def _compare_claims(task: TaskState, material: Material) -> str:
 
 
 def _format_review(task: TaskState) -> str:
-    """Return what the reviewer said, if it came before the verifier."""
     if task.review is None or not task.sequential:
         return ""
     issues = (f"- {issue.describe()}" for issue in task.review.issues)
@@ -276,7 +268,8 @@ def _format_review(task: TaskState) -> str:
 
 def _format_task(task: TaskState, phase: Phase) -> str:
     intent = task.intent
-    told = "\n".join(f"- {each.text}" for each in task.said if not _is_in_conversation(each, task, phase))
+    here = (phase, task.iteration)  # what was said then is in the conversation
+    told = "\n".join(f"- {each.text}" for each in task.said if (each.phase, each.iteration) != here)
     named = (
         ("Description", _keep_addition(intent.goal, intent.description)),
         ("Actions", _keep_addition(intent.goal, intent.actions)),
@@ -286,10 +279,6 @@ def _format_task(task: TaskState, phase: Phase) -> str:
     around = (("Earlier in this session", task.earlier), ("Said since", told), ("Context", task.context))
     said = [f"## {title}\n{text}" for title, text in (*named, *around) if text]
     return "\n\n".join((f"# Task\n{intent.goal or task.task}", *said))
-
-
-def _is_in_conversation(said: TaskMessage, task: TaskState, phase: Phase) -> bool:
-    return (said.phase, said.iteration) == (phase, task.iteration)
 
 
 def _keep_addition(goal: str, text: str) -> str:
@@ -358,15 +347,13 @@ def _format_findings(task: TaskState) -> str:
     findings = task.findings
     if findings is None:
         return ""
-    lines = [f"- {one.place}{_mark_finding(one.place, task)}: {one.claim}" for one in findings.findings]
+    marks = {
+        **dict.fromkeys(task.unseen_findings, " (the explorer did not see this line)"),
+        **dict.fromkeys(task.flagged_findings, " (no such line)"),
+    }
+    lines = [f"- {one.place}{marks.get(one.place, '')}: {one.claim}" for one in findings.findings]
     questions = [f"- open: {question}" for question in findings.open_questions]
     return "\n".join(("## Findings", findings.summary, *lines, *questions))
-
-
-def _mark_finding(place: str, task: TaskState) -> str:
-    if place in task.flagged_findings:
-        return " (no such line)"
-    return " (the explorer did not see this line)" if place in task.unseen_findings else ""
 
 
 def _format_plan(plan: Plan | None, title: str = "Plan") -> str:
@@ -383,7 +370,6 @@ def list_plan_lines(plan: Plan) -> tuple[str, ...]:
 
 
 def _format_failures(task: TaskState, material: Material) -> tuple[str, ...]:
-    """Return why earlier iterations failed; what was printed only for the newest."""
     newest = max((failure.iteration for failure in task.failures), default=0)
     return tuple(
         _format_failure(each, material, _format_check if each.iteration == newest else _format_check_line)

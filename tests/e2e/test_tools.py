@@ -81,115 +81,30 @@ def one_of_each(name: str) -> list[dict[str, Any]]:
     return [play.call(tool, **given) for tool, given in inputs.items()]
 
 
-OPERATORS = (
-    "{ok} ; touch {x}",
-    "{ok}; touch {x}",
-    "{ok} && touch {x}",
-    "{ok} || touch {x}",
-    "{ok} | tee {x}",
-    "{ok} |& tee {x}",
-    "{ok} & touch {x}",
-    "{ok} > {x}",
-    "{ok} >{x}",
-    "{ok} >> {x}",
-    "{ok} 2> {x}",
-    "{ok} &> {x}",
-    "{ok} >| {x}",
-    "{ok} <> {x}",
-    "> {x} {ok}",
-    "{ok} $(touch {x})",
-    '{ok} "$(touch {x})"',
-    "{ok} `touch {x}`",
-    '{ok} "`touch {x}`"',
-    "{ok} <(touch {x})",
-    "{ok} >(touch {x})",
-    "{ok} ${{y:=$(touch {x})}}",
-    "{ok} $((a[$(touch {x})]))",
-    "{ok}\ntouch {x}",
-    "{ok}\r\ntouch {x}",
-    "{ok} \\\n; touch {x}",
-    "{ok} # \n touch {x}",
-    "{ok} <<E\n$(touch {x})\nE",
-    "touch {x}",
-    "\\touch {x}",
-    "'touch' {x}",
-    "bash -c 'touch {x}'",
-    "sh -c 'touch {x}'",
-    "/bin/sh -c 'touch {x}'",
-    "env touch {x}",
-    "env {ok} ; touch {x}",
-    "xargs touch {x}",
-    "echo {x} | xargs touch",
-    "find . -exec touch {x} ;",
-    "find . -maxdepth 0 -fprint {x}",
-    "command touch {x}",
-    "exec touch {x}",
-    "eval touch {x}",
-    "nohup touch {x}",
-    "timeout 5 touch {x}",
-    "A=1 touch {x}",
-    "PATH=.:$PATH {ok}",
-    "(touch {x})",
-    "{{ touch {x}; }}",
-    "if true; then touch {x}; fi",
-    "! touch {x}",
-    "time touch {x}",
-    "coproc touch {x}",
-    "touch() {{ :; }}; command touch {x}",
-    "trap 'touch {x}' EXIT",
-    'python3 -c \'open("{x}", "w")\'',
-    "git -c core.pager='touch {x}' log -p",
-    "git -c alias.z='!touch {x}' z",
-    "{ok}\x00; touch {x}",
+HELD = (
+    *("touch {x}", "{ok} > {x}", "{ok}; touch {x}", "{ok} $(touch {x})", "echo {x} | xargs touch"),
+    *("bash -c 'touch {x}'", "eval touch {x}", "find . -exec touch {x} ;", "trap 'touch {x}' EXIT"),
+    *("git diff --no-index --output={x} /dev/null calc.py", 'python3 -c \'open("{x}", "w")\''),
+    *("git -c alias.z='!touch {x}' z", "git config core.pager 'touch {x}'", "pytest --basetemp={x}"),
 )
-"""What a shell would do beside running one plain command."""
-ARGUMENTS = (
-    "git log --output={x}",
-    "git diff --output={x}",
-    "git show --output {x}",
-    "git diff --outp={x}",
-    "git diff --no-index --output={x} /dev/null calc.py",
-    "ruff check . --output-file {x}",
-    "ruff check . --output-file={x}",
-    "ruff check . -o {x}",
-    "ruff check . -o{x}",
-    "ruff check . --config 'output-file=\"{x}\"'",
-    "ruff check --cache-dir {x} .",
-    "mypy --junit-xml {x} calc.py",
-    "mypy --cache-dir={x} calc.py",
-    "mypy --html-report {x} calc.py",
-    "mypy --any-exprs-report={x} calc.py",
-    "pytest --basetemp={x}",
-    "python3 -m pytest --basetemp={x}",
-    "python -m pytest --basetemp {x}",
-    ".venv/bin/python -m pytest --basetemp={x}",
-    "pytest --junitxml={x}",
-    "pytest --junit-xml {x}",
-    "pytest --log-file={x}",
-    "pytest -o log_file={x}",
-    "pytest --debug={x}",
-)
-"""Flags by which a program that a pattern allows runs, writes or deletes something."""
+"""What runs on a copy that is thrown away."""
+CORPUS = Path(__file__).parents[1] / "unit/permissions/corpus/refused.txt"
+"""What is refused by its words; one command a line."""
 SCOPED = ("explorer", "reviewer", "verifier")
-NEVER_TESTS = ("pytest", "python3 -m unittest", "env pytest", "python calc.py", "make", "npm test")
 
 
-def attacks(name: str) -> dict[str, list[str]]:
-    """Return the commands that a role must not get through, by their kind."""
-    beyond = list(NEVER_TESTS) if name == "reviewer" else []
-    some = 1 if name == "reviewer" else 4  # elsewhere commands run, on a copy that is thrown away
-    kinds = {"operators": OPERATORS[::some], "arguments": ARGUMENTS[::some], "programs": beyond}
-    return {
-        kind: [
-            text.format(ok=HARMLESS[name], x=f"attack-{name}-{kind}-{number}")
-            for number, text in enumerate(commands)
+def attacks(name: str) -> list[str]:
+    """Return commands that may have no effect where a role runs them."""
+    if name != "reviewer":
+        return [
+            text.format(ok=HARMLESS[name], x=f"attack-{name}-{number}") for number, text in enumerate(HELD)
         ]
-        for kind, commands in kinds.items()
-    }
+    general = CORPUS.read_text("utf-8").partition("\n# -- explorer")[0]
+    return [line.replace("¶", "\n") for line in general.splitlines() if line and line[0] != "#"][::3]
 
 
 def shells(name: str) -> dict[str, Any]:
-    return play.turn(*(play.call("Bash", command=text) for kind in attacks(name).values() for text in kind))
+    return play.turn(*(play.call("Bash", command=text) for text in (HARMLESS[name], *attacks(name))))
 
 
 def acting(name: str, *last: dict[str, Any]) -> dict[str, Any]:
@@ -322,17 +237,17 @@ def test_no_foreign_submission_took_effect(default_route: Repo, with_reviewer: R
     assert default_route.state()["change"] == {"summary": "all tests pass", "files": ["calc.py"]}
 
 
-@pytest.mark.parametrize("kind", ["operators", "arguments", "programs"])
 @pytest.mark.parametrize("name", SCOPED)
-def test_no_attack_on_a_scoped_shell_gets_through(
-    name: str, kind: str, default_route: Repo, with_reviewer: Repo
+def test_no_attack_of_a_scoped_shell_has_an_effect(
+    name: str, default_route: Repo, with_reviewer: Repo
 ) -> None:
     repo = with_reviewer if name == "reviewer" else default_route
     results = {made["input"]["command"]: result for made, result in shell_calls(name, repo)}
     assert not results[HARMLESS[name]]["is_error"]
-    if name == "reviewer":  # a role file of the repository means what it lists
-        assert [command for command in attacks(name)[kind] if not results[command]["is_error"]] == []
-    assert [path.name for path in repo.root.glob(f"attack-{name}-{kind}-*")] == []
+    through = [command for command in attacks(name) if not results[command]["is_error"]]
+    assert through == ([] if name == "reviewer" else attacks(name))  # a role file means what it lists
+    assert [path.name for path in repo.root.glob("attack-*")] == []
+    assert not (repo.root / "x").exists()
 
 
 def shell_calls(name: str, repo: Repo) -> list[tuple[dict[str, Any], dict[str, Any]]]:

@@ -5,8 +5,13 @@ from pathlib import Path
 import pytest
 
 from agentflow.permissions.reading_commands import find_dangerous_argument
-from agentflow.permissions.shell_command import ShellWord, TooComplex
-from agentflow.permissions.shell_parser import MAX_COMMAND_CHARS, MAX_COMMANDS, parse_command
+from agentflow.permissions.shell_parser import (
+    MAX_COMMAND_CHARS,
+    MAX_COMMANDS,
+    ShellWord,
+    TooComplex,
+    parse_command,
+)
 from agentflow.permissions.wrappers import unwrap_command
 
 
