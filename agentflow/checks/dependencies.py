@@ -38,6 +38,7 @@ _REQUIREMENT = regex(
 _REST = regex(r"[ \t]#|;|[ \t]--hash|\\$")
 """Signs that end a requirement on its line."""
 _HOST = regex(r"\b(?:resolved|source|registry|tarball|url =)[^\n]{0,80}?(https?://[^/\s\"']+)")
+_compile = cache(compile_glob)
 _ELSEWHERE = ("git", "hg", "svn", "url", "path", "file", "directory")
 
 
@@ -142,7 +143,6 @@ def _doubts(manifest: Manifest, path: str, old: Stated, new: Stated) -> Iterator
 
 
 def _is_elsewhere(spec: str, path: str) -> bool:
-    """Return whether a spec leads to an address, or to a place outside the repository."""
     folder = posixpath.dirname(path)
     places = (posixpath.normpath(posixpath.join(folder, found)) for found in _PLACE.findall(spec))
     return bool(_REMOTE.search(spec)) or any(place.startswith(("..", "/")) for place in places)
@@ -173,12 +173,7 @@ def choose_audit(path: str) -> str | None:
 
 def find_manifest(path: str) -> Manifest | None:
     """Return how a file names dependencies; None for one that names none."""
-    return next((manifest for files, manifest in _patterns() if files.fullmatch(path)), None)
-
-
-@cache
-def _patterns() -> tuple[tuple[re.Pattern[str], Manifest], ...]:
-    return tuple((compile_glob(each.files), each) for each in load_known().manifests)
+    return next((each for each in load_known().manifests if _compile(each.files).fullmatch(path)), None)
 
 
 def _document(manifest: Manifest, text: str) -> Any:
@@ -233,7 +228,6 @@ def _requirements(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _describe_version(spec: Any) -> str:
-    """Return a version, and from where else than the registry it is taken."""
     if not isinstance(spec, Mapping):
         return spec if isinstance(spec, str) else ""
     source = spec.get("source")
@@ -289,7 +283,13 @@ def find_blockage(
         return why
     if run.check.name is not CheckName.TESTS:
         return ""
-    return _find_unfit(repository, running) or _find_missing(run, output, repository, task)
+    wanted = read_required_python(repository)
+    if wanted and running and not _fits(running, wanted):
+        return f"requires-python {wanted}, running {'.'.join(map(str, running))}"
+    errors = frozenset(run.import_errors.values()) if run.outcomes else list_import_errors(output)
+    foreign = find_foreign_errors(errors, repository, task)
+    is_whole = bool(run.outcomes) or len(foreign) == len(errors)  # all of the tests if they have no names
+    return describe_foreign_errors(foreign, repository) if foreign and is_whole else ""
 
 
 def _unable(run: CheckRun, output: str, repository: Repository) -> str:
@@ -307,21 +307,6 @@ def _unable(run: CheckRun, output: str, repository: Repository) -> str:
         wanted = lacking["plugins"] or f"the one that knows {lacking['options']}"
         return f"a plugin of pytest is not installed: {wanted.strip()}"
     return "it needs the network (--network opens it)" if NETWORK_FAILURE.search(output) else ""
-
-
-def _find_unfit(repository: Repository, running: Version | None) -> str:
-    """Return which Python the tests need, if another one runs them; or empty."""
-    wanted = read_required_python(repository)
-    is_other = wanted and running and not _fits(running, wanted)
-    return f"requires-python {wanted}, running {'.'.join(map(str, running))}" if is_other and running else ""
-
-
-def _find_missing(run: CheckRun, output: str, repository: Repository, task: str) -> str:
-    """Return what is not installed and keeps some tests from running, or all where they have no names."""
-    errors = frozenset(run.import_errors.values()) if run.outcomes else list_import_errors(output)
-    foreign = find_foreign_errors(errors, repository, task)
-    is_whole = bool(run.outcomes) or len(foreign) == len(errors)
-    return describe_foreign_errors(foreign, repository) if foreign and is_whole else ""
 
 
 def _fits(running: Version, wanted: str) -> bool:

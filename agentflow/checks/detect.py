@@ -4,7 +4,6 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from agentflow.checks.python import find_python_checks
 from agentflow.checks.repository import (
@@ -92,7 +91,11 @@ def _find_all(
     found = [*find_python_checks(repository, changed, settled, added)]
     found += (*find_node_checks(repository), *find_table_checks(repository))
     if not any(check.name is CheckName.TESTS for check in found):
-        found += list(_find_tasks(repository))[:1]
+        for kind, name, _ in repository.tasks[:1]:  # nothing else tells of tests
+            missing = _lacks(repository, kind.program, kind.hint)
+            found.append(
+                require(CheckName.TESTS, f"{kind.program} test", f"target 'test' in {name}", missing)
+            )
     return found
 
 
@@ -102,7 +105,9 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
     if not package:
         yield from _find_own_runner(repository)
         return
-    tool = _package_tool(repository, package)
+    said = str(package.get("packageManager", "")).partition("@")[0]
+    locked = (name for lock, name in _LOCKS if repository.has(lock))
+    tool = said if said in _LOCAL_TSC else next(locked, "npm")
     missing = _lacks(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
     scripts = get_table(package, "scripts")
     for name, script in CHECK_SCRIPTS:
@@ -116,7 +121,10 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
             yield require(name, _script(tool, script), f"script {script!r} in package.json", missing)
         elif name is CheckName.TESTS and (places := _list_tested(repository, tool)):
             reason = f"script {script!r} in {list_some(places)}"
-            yield require(name, _test_packages(tool, places), reason, missing)
+            apart = (each.removesuffix("package.json") for each in places)
+            parts = [CommandPart(command=_script(tool, "test"), folder=folder) for folder in apart]
+            words = "npm test --workspaces --if-present" if tool == "npm" else join_parts(parts)
+            yield require(name, words, reason, missing)
         elif name is CheckName.TESTS:
             yield from _find_own_runner(repository)
     typed = "typescript" in get_table(package, "dependencies") | get_table(package, "devDependencies")
@@ -125,7 +133,6 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
 
 
 def _find_own_runner(repository: Repository) -> Iterator[Check]:
-    """Yield how tests run where no script says it: by the runtime that is a runner as well."""
     for manifests, program in _RUNTIMES:
         if name := repository.find(*manifests):
             task = get_script(parse_manifest(repository.read(name)), "tasks")
@@ -136,16 +143,7 @@ def _find_own_runner(repository: Repository) -> Iterator[Check]:
                 return
 
 
-def _test_packages(tool: str, places: Iterable[str]) -> str:
-    """Return how the packages of a workspace are tested, by their manifests."""
-    if tool == "npm":
-        return "npm test --workspaces --if-present"
-    folders = (each.removesuffix("package.json") for each in places)
-    return join_parts(CommandPart(command=_script(tool, "test"), folder=folder) for folder in folders)
-
-
 def _list_tested(repository: Repository, tool: str) -> list[str]:
-    """Return the manifests of packages in a workspace that have a script for tests."""
     said = repository.package.get("workspaces")
     globs = get_table(said).get("packages") if isinstance(said, dict) else said
     named = [each for each in globs if isinstance(each, str)] if isinstance(globs, list) else []
@@ -187,7 +185,9 @@ def _find_modules(language: Language, repository: Repository) -> Iterator[tuple[
     folders = list(dict.fromkeys(f"{posixpath.dirname(name)}/" for name in found))
     if not language.workspace:
         inner = {one for one in folders for other in folders if one != other and one.startswith(other)}
-        folders = [] if _is_described(repository) else [each for each in folders if each not in inner]
+        manifests = gather(lambda each: each.manifests)
+        is_described = repository.find(*manifests) or repository.tasks
+        folders = [] if is_described else [each for each in folders if each not in inner]
     if not folders:
         yield repository, ""
         return
@@ -198,18 +198,12 @@ def _find_modules(language: Language, repository: Repository) -> Iterator[tuple[
             yield module, language.outside if named and folder not in named else ""
 
 
-def _is_described(repository: Repository) -> bool:
-    """Return whether the root says what it is, by a manifest of any language or a target for tests."""
-    return bool(repository.find(*gather(lambda each: each.manifests)) or repository.tasks)
-
-
 def _has_tests(language: Language, module: Repository) -> bool:
     tests = (rule for rule in language.rules if rule.name is CheckName.TESTS)
     return any(_place_of(rule, language, module) is not None for rule in tests)
 
 
 def _read_workspace(text: str) -> Iterator[str]:
-    """Yield the folders that a workspace of Go uses, each with a slash at its end; the root is empty."""
     for block, alone in _USES.findall(_COMMENT.sub("", text)):
         for word in (block or alone).split():
             folder = posixpath.normpath(word.strip('"`'))
@@ -217,11 +211,11 @@ def _read_workspace(text: str) -> Iterator[str]:
 
 
 def _place_of(rule: CheckRule, language: Language, repository: Repository) -> str | None:
-    """Return the file for which a rule applies, or None where it does not."""
     if not (manifest := repository.find(*rule.manifest)) or repository.has(*rule.unless):
         return None
     settings = [name for name in rule.settings if repository.has(name)]
-    if rule.settings and not (settings or (rule.table and _has_table(rule, repository))):
+    tables = (get_table(repository.read_toml(name), *rule.table) for name in rule.manifest)
+    if rule.settings and not (settings or (rule.table and any(tables))):
         return None
     if rule.files and not any(map(compile_glob(rule.files).fullmatch, repository.files)):
         return None
@@ -231,12 +225,7 @@ def _place_of(rule: CheckRule, language: Language, repository: Repository) -> st
     return settings[0] if settings else manifest
 
 
-def _has_table(rule: CheckRule, repository: Repository) -> bool:
-    return any(get_table(repository.read_toml(name), *rule.table) for name in rule.manifest)
-
-
 def _start(rule: CheckRule, repository: Repository) -> tuple[str, str | None]:
-    """Return the command of a rule, by the build's own starter where there is one, and what is missing."""
     if rule.wrapper and (repository.has(rule.wrapper) or (repository.place / rule.wrapper).is_file()):
         rest = rule.command.removeprefix(rule.programs[-1][0])
         return f"./{rule.wrapper}{rest}", _lacks(repository, *rule.runtime)
@@ -247,20 +236,6 @@ def _start(rule: CheckRule, repository: Repository) -> tuple[str, str | None]:
     is_workspace = rule.programs[0][0] == "cargo" and "workspace" in repository.read_toml("Cargo.toml")
     command = _CARGO.sub(r"\g<0> --workspace", rule.command) if is_workspace else rule.command
     return command, next(filter(None, missing), None)
-
-
-def _find_tasks(repository: Repository) -> Iterator[Check]:
-    """Yield the tests that a Makefile or its kin names, for a repository that tells them in no other way."""
-    for kind, name, _ in repository.tasks:
-        missing = _lacks(repository, kind.program, kind.hint)
-        yield require(CheckName.TESTS, f"{kind.program} test", f"target 'test' in {name}", missing)
-
-
-def _package_tool(repository: Repository, package: dict[str, Any]) -> str:
-    """Return the program that runs scripts: as package.json says, else by the lock file that is there."""
-    said = str(package.get("packageManager", "")).partition("@")[0]
-    locked = (name for lock, name in _LOCKS if repository.has(lock))
-    return said if said in _LOCAL_TSC else next(locked, "npm")
 
 
 def _script(tool: str, script: str) -> str:

@@ -57,10 +57,13 @@ def find_foreign_errors(errors: Iterable[str], repository: Repository, task: str
     """
     paths = [PurePosixPath(path) for path in repository.files]
     own = {name for path in paths for name in (*path.parts, path.stem)}
-    declared = _read_manifests(repository)
+    manifests = map(repository.read, filter(_MANIFESTS.fullmatch, repository.files))
+    declared = "\n".join(manifests).lower().replace("-", "_")  # as Python spells names
     words = {*_WORDS.findall(task), *_PACKAGES.findall(task)}
     named = {word for word in words if word.lower().replace("-", "_") not in declared}
-    own |= named | _list_packages(repository)
+    ends = "package.json"
+    folders = (path.removesuffix(ends) for path in repository.files if path.endswith(ends))
+    own |= named | {str(repository.within(each).package.get("name")) for each in folders}
     plugins = " ".join(sorted({name.replace("_", "-") for name in _PLUGINS.findall(declared)}))
     found = {error: _find_wanted(error, own, repository) for error in errors}
     for error in found:
@@ -88,29 +91,13 @@ def _find_wanted(error: str, own: set[str], repository: Repository) -> str | Non
 
 
 def _defines(fixture: str, repository: Repository) -> bool:
-    """Return whether a Python file of the repository may define a fixture of pytest."""
     places = re.compile(rf"\bdef {fixture}\b|\bname\s*=\s*[\"']{fixture}[\"']")
     return any(places.search(repository.read(path)) for path in repository.files if path.endswith(".py"))
 
 
-def _list_packages(repository: Repository) -> frozenset[str]:
-    """Return the names of the packages of JavaScript that the repository holds."""
-    folders = (
-        path.removesuffix("package.json") for path in repository.files if path.endswith("package.json")
-    )
-    return frozenset(str(repository.within(each).package.get("name")) for each in folders)
-
-
 def _is_of_tests(module: str, repository: Repository) -> bool:
-    """Return whether a folder without `__init__.py` has nothing but tests."""
     inside = [path for path in repository.files if path.startswith(f"{module}/") and path.endswith(".py")]
     return bool(inside) and all(map(is_test_path, inside))
-
-
-def _read_manifests(repository: Repository) -> str:
-    """Return the files that say what the project needs, as one text with names as Python spells them."""
-    texts = map(repository.read, filter(_MANIFESTS.fullmatch, repository.files))
-    return "\n".join(texts).lower().replace("-", "_")
 
 
 def describe_foreign_errors(errors: Mapping[str, str], repository: Repository) -> str:

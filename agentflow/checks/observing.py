@@ -128,7 +128,6 @@ def watch_folders(observer: ReadObserver, folders: Iterable[Path]) -> Iterator[N
 
 
 def _watches(kernel: ctypes.CDLL, descriptor: int, folders: Iterable[Path]) -> tuple[dict[int, str], str]:
-    """Watch every folder below some, and return where each watch stands, relative to them."""
     places: dict[int, str] = {}
     for top in folders:
         for folder, names, _ in walk(top):
@@ -179,7 +178,6 @@ def _read(path: Path) -> str:
 
 
 def _pairs(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield what was read by whom."""
     for line in _read(path).splitlines():
         file, _, reader = line.partition("\t")
         yield file, reader

@@ -2,7 +2,7 @@
 
 import posixpath
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from agentflow.checks.repository import Repository
 from agentflow.core.regex import regex
@@ -51,7 +51,6 @@ def _list_texts(repository: Repository) -> Iterator[str]:
 
 
 def _read_words(text: str, repository: Repository) -> tuple[str, ...] | None:
-    """Return the options and places that count, the options first; None where they cannot be told."""
     try:
         words = iter(shlex.split(_POSITIONAL.sub(r"\1", text)))
     except ValueError:
@@ -69,9 +68,7 @@ def _read_words(text: str, repository: Repository) -> tuple[str, ...] | None:
         elif not word.startswith("-"):
             places.append(posixpath.normpath(word))
     named = [place for place in places if not place.startswith("-") and place != "."]
-    is_there = all(_is_there(place, repository.files) for place in named)
+    is_there = all(
+        any(name == place or name.startswith(f"{place}/") for name in repository.files) for place in named
+    )
     return (*sorted(kept), *(place for place in places if place != ".")) if is_there else None
-
-
-def _is_there(place: str, files: Iterable[str]) -> bool:
-    return any(name == place or name.startswith(f"{place}/") for name in files)

@@ -120,15 +120,13 @@ def read_go(output: str) -> Told | None:
         outcome, package = _GO_WORDS.get(event["Action"]), event.get("Package", "")
         if outcome and event.get("Test"):
             found[f"{package}::{event['Test']}"] = outcome
-        elif outcome is FAILED and FAILED not in _of(found, package):
+        elif outcome is FAILED and not any(
+            end is FAILED for test, end in found.items() if test.startswith(f"{package}::")
+        ):
             found[f"{package}::*"] = ERROR
     broken = (_GO_BROKEN.fullmatch(row) for row in output.splitlines())
     found |= {f"{row['package']}::*": ERROR for row in broken if row}
     return _to_told(found) if events else None
-
-
-def _of(found: Mapping[str, TestOutcome], package: str) -> list[TestOutcome]:
-    return [outcome for test, outcome in found.items() if test.startswith(f"{package}::")]
 
 
 def _event(row: str) -> dict[str, str]:
@@ -173,7 +171,7 @@ def _sum(numbers: list[TestCounts]) -> TestCounts:
 
 
 def _to_told(outcomes: Mapping[str, TestOutcome]) -> Told:
-    return Told(outcomes=outcomes, number=count_outcomes(outcomes))
+    return Told(outcomes=outcomes, number=count_outcomes(outcomes.values()))
 
 
 def _read_go_verbose(rows: list[str]) -> Told | None:
@@ -205,7 +203,7 @@ def _read_cargo(rows: list[str]) -> Told | None:
             begun.append((f"{crate}::{_LINE.sub('', test['test'])}", _CARGO_WORDS[test["word"]]))
         elif begun is not None and (end := _CARGO_END.fullmatch(row)):
             number = _add_up({word: int(end[word]) for word in ("passed", "failed", "skipped")})
-            is_whole &= _count_outcomes(outcome for _, outcome in begun) == number
+            is_whole &= count_outcomes(outcome for _, outcome in begun) == number
             numbers.append(number)
             for name, outcome in begun:
                 found.setdefault(name, []).append(outcome)
@@ -216,15 +214,11 @@ def _read_cargo(rows: list[str]) -> Told | None:
         f"{end['crate'].replace('-', '_')}::*": ERROR for row in rows if (end := _CARGO_BROKEN.match(row))
     }
     outcomes = {name: find_worst(several) for name, several in found.items()} | broken
-    return Told(outcomes=outcomes if is_whole else {}, number=_sum([*numbers, count_outcomes(broken)]))
-
-
-def _count_outcomes(outcomes: Iterable[TestOutcome]) -> TestCounts:
-    return count_outcomes({str(place): outcome for place, outcome in enumerate(outcomes)})
+    number = _sum([*numbers, count_outcomes(broken.values())])
+    return Told(outcomes=outcomes if is_whole else {}, number=number)
 
 
 def _read_ctest(rows: list[str]) -> Told | None:
-    """Return the tests of ctest, if there are as many as it says."""
     ends = [end for row in rows if (end := _CTEST_END.fullmatch(row))]
     if not ends:
         return _to_told({}) if any(map(_CTEST_NONE.fullmatch, rows)) else None
@@ -243,7 +237,6 @@ def _of_ctest(word: str) -> TestOutcome:
 
 
 def _read_totals(rows: list[str]) -> Told | None:
-    """Return the sums of runners that print no names, or that were not to be asked for a report."""
     numbers: list[TestCounts] = []
     for runner, total in list_totals():
         found = [_count_total(each) for row in rows if (each := total.fullmatch(row))]
@@ -278,7 +271,6 @@ def _last(pattern: re.Pattern[str], rows: list[str]) -> dict[str, int] | None:
 
 
 def _blocks(pattern: re.Pattern[str], rows: list[str]) -> dict[str, int] | None:
-    """Return the numbers of the last sum that is told on several lines, its first word being a pass."""
     parts: dict[str, int] = {}
     for row in rows:
         if part := pattern.fullmatch(row):
@@ -297,7 +289,6 @@ def _add_up(parts: Mapping[str, int]) -> TestCounts:
 
 
 def _read_tap(rows: list[str]) -> Told | None:
-    """Return the points of TAP, if there are as many as the plans say."""
     points = [point for row in rows if (point := _TAP.fullmatch(row))]
     plans = [int(plan["number"]) for row in rows if (plan := _TAP_PLAN.fullmatch(row))]
     if not plans or sum(plans) != len(points) or any(map(_TAP_BAIL.fullmatch, rows)):
@@ -365,6 +356,5 @@ def _flow(text: str) -> dict[str, list[TestOutcome]]:
 
 
 def _test_id(place: re.Match[str]) -> str:
-    """Return `module.Class.test`, from the form of Python 3.11 or the shorter one before it."""
     name, dotted = place["name"], place["dotted"]
     return dotted if dotted.endswith(f".{name}") else f"{dotted}.{name}"

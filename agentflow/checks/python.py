@@ -134,7 +134,6 @@ def find_python_checks(
 
 
 def _own(tests: Iterable[str], changed: Collection[str]) -> tuple[str, ...]:
-    """Return the test files that changed, or are named after a module that did."""
     stems = {PurePosixPath(name).stem for name in changed if name.endswith(".py")}
     named = {*stems, *(f"test_{stem}" for stem in stems), *(f"{stem}_test" for stem in stems)}
     return tuple(sorted(name for name in tests if PurePosixPath(name).stem in named))
@@ -164,7 +163,6 @@ def _type_checkers(repository: Repository) -> tuple[_Wanted, ...]:
 def _configuration(
     repository: Repository, tool: str, files: Sequence[str], sections: dict[str, str]
 ) -> tuple[_Wanted, ...]:
-    """Return the tool if one of its files, a section, or a table of pyproject.toml is there."""
     folder = repository.folder
     places = [folder + name for name in files if repository.has(name)]
     places += [
@@ -178,7 +176,6 @@ def _configuration(
 
 
 def _arguments(repository: Repository, tool: str) -> str:
-    """Return what a type checker is to look at, where its own settings do not say."""
     settings = get_table(repository.read_toml("pyproject.toml"), "tool", "mypy")
     for name in ("mypy.ini", ".mypy.ini", "setup.cfg"):
         parser = repository.read_ini(name)
@@ -189,14 +186,12 @@ def _arguments(repository: Repository, tool: str) -> str:
 
 
 def _src_layout(repository: Repository) -> bool:
-    """Return whether modules lie below `src` and can be imported from there as they are."""
     inside = (name for name in repository.files if name.startswith("src/"))
     kinds = {PurePosixPath(name).suffix for name in inside}
     return ".py" in kinds and kinds.isdisjoint(_COMPILED)
 
 
 def _read_tests(repository: Repository) -> dict[str, str]:
-    """Return the test files that define tests, with their text."""
     has_site = any(f"/{name}".endswith(f"/{_MANAGE}") for name in repository.files)
     patterns = [compile_glob(glob) for glob in (PYTHON.tests if has_site else _COLLECTED)]
     found = (name for name in repository.files if any(each.fullmatch(name) for each in patterns))
@@ -233,7 +228,6 @@ def _find_site(repository: Repository, tests: Iterable[str], projects: Collectio
 
 
 def _test_site(repository: Repository, site: str, own: Iterable[str]) -> Check:
-    """Return how the tests of a Django project are run; of some files, by the names of their modules."""
     tools = find_tools(repository, ("django",), site)
     paths = [name.removeprefix(site).removesuffix(".py") for name in own if name.startswith(site)]
     words = _quote(path.replace("/", ".") for path in paths)
@@ -261,7 +255,6 @@ def _find_projects(repository: Repository, tests: Collection[str], added: Collec
 
 
 def _pytest_hint(repository: Repository, tests: dict[str, str]) -> str:
-    """Return what says that the tests are pytest's, or empty."""
     for name, text in tests.items():
         if _NEEDS_PYTEST.search(text) or not _UNITTEST.search(text):
             return f"pytest tests in {name}"
@@ -282,7 +275,6 @@ def _test_check(
     own: Sequence[str],
     projects: Iterable[str] = (),
 ) -> Check:
-    """Return how the tests beside projects are run, or some files of them where any are named."""
     if runner.tool != "unittest":
         start, missing = tools.start(runner.program)
         words = own or [f"--ignore={folder[:-1]}" for folder in projects]
@@ -298,7 +290,6 @@ def _test_check(
 def _test_projects(
     repository: Repository, projects: Mapping[str, str], own: Sequence[str]
 ) -> Iterator[Check]:
-    """Yield how each project with settings of its own is tested, in its folder and by its own Python."""
     for folder, reason in projects.items():
         words = [name.removeprefix(folder) for name in own if name.startswith(folder)]
         if words or not own:
@@ -309,7 +300,6 @@ def _test_projects(
 
 
 def _import_path(repository: Repository) -> str:
-    """Return what puts the modules of a project on the import path."""
     return "PYTHONPATH=src " if _src_layout(repository) else ""
 
 
@@ -330,14 +320,12 @@ def _discoveries(repository: Repository, tests: Iterable[str]) -> tuple[str, ...
 
 
 def _top_level(repository: Repository, folder: PurePosixPath) -> PurePosixPath:
-    """Return the folder from which the modules of a folder are imported."""
     while folder != folder.parent and repository.has(str(folder / "__init__.py")):
         folder = folder.parent
     return folder
 
 
 def _alone(repository: Repository, name: str) -> str:
-    """Return the arguments of a discovery that finds one file."""
     path = PurePosixPath(name)
     words = [*_places(_top_level(repository, path.parent), path.parent), "-p", path.name]
     return _quote(words)
@@ -399,7 +387,6 @@ def read_python_version(repository: Repository) -> tuple[int, ...] | None:
 
 
 def _spell_path(python: Path, root: Path, place: Path) -> str:
-    """Return how a person in a folder of the repository would write it."""
     folder, top = python.parent.parent.resolve(), root.resolve()
     if python.is_relative_to(root):
         return os.path.relpath(python, place)
@@ -420,7 +407,6 @@ def _answers(sandbox: Sandbox, name: str) -> bool:
 
 
 def _ask(sandbox: Sandbox, argv: Sequence[str], folder: str = "") -> str | None:
-    """Return what a short program prints, or None when it fails."""
     command = Command(argv=tuple(argv), cwd=str(sandbox.root / folder), timeout=_PROBE_SECONDS)
     with make_scratch_folder() as scratch:
         try:

@@ -57,7 +57,6 @@ class _Notes:
         closing(descriptor)
 
     def _inside(self, path: str, folder: Any) -> str:
-        """Return where a path lies in the repository, or empty."""
         whole = path if path.startswith("/") else folder() + "/" + path
         whole = os.path.normpath(whole) if "./" in whole or "//" in whole else whole
         is_own = whole.startswith(self._top) and not any(word in whole for word in _APART)

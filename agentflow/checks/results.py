@@ -67,7 +67,6 @@ def read_junit_import_errors(text: str) -> dict[str, str]:
 
 
 def _read_document(text: str, identify: Callable[[Mapping[str, str]], str] | None = None) -> "_Document":
-    """Return a document with its tests by pytest's ids, or by those of another function."""
     document = _Document(identify or _test_id)
     try:
         document.read(text)
@@ -123,7 +122,6 @@ class _Document:
 
 
 def _test_id(attributes: Mapping[str, str]) -> str:
-    """Return `path::Class::test[param]` of a test case in pytest's xunit1 form."""
     file, name = attributes.get("file", ""), attributes.get("name", "")
     owner = attributes.get("classname", "")
     if not owner:
@@ -136,15 +134,14 @@ def _test_id(attributes: Mapping[str, str]) -> str:
 
 
 def _guess_place(owner: str) -> Sequence[str]:
-    """Return path and classes of a test that is defined in another file than its class."""
     words = owner.split(".")
     modules = next((place for place, word in enumerate(words) if word[:1].isupper()), len(words))
     return [f"{'/'.join(words[:modules])}.py", *words[modules:]]
 
 
-def count_outcomes(outcomes: Mapping[str, TestOutcome]) -> TestCounts:
+def count_outcomes(outcomes: Iterable[TestOutcome]) -> TestCounts:
     """Count tests by outcome."""
-    number = Counter(outcomes.values())
+    number = Counter(outcomes)
     return TestCounts(
         passed=number[TestOutcome.PASSED],
         failed=number[TestOutcome.FAILED],
@@ -233,7 +230,6 @@ def read_reported_import_errors(scratch: Path, roots: Iterable[Path]) -> dict[st
 
 
 def _list_failures(scratch: Path) -> Iterator[tuple[str, Sequence[str], str]]:
-    """Yield what failed by a reporter of ours, and the files that jest or vitest could not load."""
     lines = (line for path in sorted(scratch.glob("*-*-*.jsonl")) for line in _text(path).splitlines())
     for told in map(_parse_json, lines):
         if told.get("outcome") == "failed":
@@ -262,7 +258,6 @@ def _list_begins(roots: Iterable[Path]) -> tuple[str, ...]:
 
 
 def _name_test(file: str, names: Sequence[str], begins: Sequence[str]) -> str:
-    """Return the id of a test, or of a file that stands for all of its tests."""
     path = file.removeprefix("file://").removeprefix("./")
     path = next((path.removeprefix(begin) for begin in begins if path.startswith(begin)), path)
     name = " > ".join(names)
@@ -271,7 +266,6 @@ def _name_test(file: str, names: Sequence[str], begins: Sequence[str]) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
-    """Yield the tests that one of our reporters wrote down, one a line."""
     for line in text.splitlines():
         told = _parse_json(line)
         outcome = _OUTCOMES.get(str(told.get("outcome")))
@@ -280,7 +274,6 @@ def _lines(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
 
 
 def _suites(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
-    """Yield the tests of a report in RSpec's or in jest's form, and each file that failed otherwise."""
     whole = _parse_json(text)
     for example in _records(whole.get("examples")):
         outcome = _OUTCOMES.get(str(example.get("status")), TestOutcome.ERROR)

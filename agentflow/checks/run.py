@@ -137,7 +137,7 @@ def execute(
         observer = _observer(sandbox, scratch, env or {}, watch.longest) if is_needed else None
         job = job.replace(observer=observer)
         surroundings = make_other_surroundings(scratch, manner)
-        is_over: Callable[[], bool] = _OverWhenIdle(sink) if job.watches else _never
+        is_over: Callable[[], bool] = _OverWhenIdle(sink) if job.watches else lambda: False
         with watch_folders(observer, sandbox.folders) if observer and is_observed else nullcontext():
             cancelled = _follow_tests(observer, watch) if observer else watch.cancelled
             given = {**surroundings, **(env or {})}
@@ -226,10 +226,6 @@ class _Job(Record):
         return found
 
 
-def _never() -> bool:
-    return False
-
-
 class _OverWhenIdle:
     """Says when a command that watches for changes has told its sum and waits."""
 
@@ -255,7 +251,6 @@ class _OverWhenIdle:
 
 
 def _part_reports(command: str, scratch: Path) -> str:
-    """Return a command put together of several with a report for each run of pytest, or it unchanged."""
     parts = split_command(command)
     if len(parts) == 1:
         return command
@@ -274,13 +269,11 @@ def _place_report(scratch: Path, at: int) -> Path:
 
 
 def _observer(sandbox: Sandbox, scratch: Path, env: Mapping[str, str], longest: float) -> ReadObserver:
-    """Return what sees which files of the repository a check reads."""
     declared = env.get("PYTHONPATH") or sandbox.opened.environment.get("PYTHONPATH", "")
     return install_hook(scratch, (sandbox.place, sandbox.root), declared, longest)
 
 
 def _follow_tests(observer: ReadObserver, watch: CheckWatch) -> Callable[[], bool]:
-    """Return what asks whether to stop, and tells now and then of a test that runs for long."""
     test, since, looked, due = "", time.monotonic(), 0.0, _LONG_SECONDS
 
     def ask() -> bool:
@@ -326,7 +319,6 @@ def _run(
 
 
 def _readable(finished: Execution, sink: Path, raw: str) -> Execution:
-    """Return a run of `go test -json` with an output that people can read."""
     text = undo_json(raw)
     written = text.encode()
     sink.write_bytes(written)
@@ -348,7 +340,7 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     roots = (job.sandbox.place, job.sandbox.root)
     reported, lacking = read_reports(scratch, roots), read_reported_import_errors(scratch, roots)
     told = [
-        Told(outcomes=each, number=count_outcomes(each), import_errors=found)
+        Told(outcomes=each, number=count_outcomes(each.values()), import_errors=found)
         for each, found in ((python or None, errors), (reported, lacking))
         if each is not None
     ]
@@ -380,7 +372,6 @@ def _report(path: Path) -> str:
 
 
 def _execution(check: Check, sandbox: Sandbox, finished: Execution) -> Execution:
-    """Return what ran, as it stands in the repository whatever copy it ran on."""
     lines = [*strip_colours(finished.tail).splitlines(), *finished.notes]
     return finished.replace(
         command=check.command,

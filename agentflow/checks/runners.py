@@ -224,7 +224,8 @@ def _find_options(command: str, folder: str, read: ReadFile, place: Path) -> str
 
 def keep_reports(command: str, scratch: Path) -> str:
     """Return a command that puts the reports which runners leave in the repository into a folder of ours."""
-    found = [each.leaves for each in TEST_RUNNERS if each.leaves and _shows(each, command)]
+    mine = (each for each in TEST_RUNNERS if any(start in command for start in each.one))
+    found = [each.leaves for each in mine if each.leaves]
     if not found:
         return command
     began, place = scratch / "began", scratch / "left"
@@ -234,10 +235,6 @@ def keep_reports(command: str, scratch: Path) -> str:
     copy = """'for f; do cp "$f" "$0/$(printf %s "$f" | tr / _)"; done'"""
     find = f"find . \\( {paths} \\) -newer {shlex.quote(str(began))} -exec sh -c {copy}"
     return f"({command}); r=$?; {find} {shlex.quote(str(place))} {{}} +; exit $r"
-
-
-def _shows(runner: TestRunner, command: str) -> bool:
-    return any(start in command for start in runner.one)
 
 
 def find_form(command: str) -> str:

@@ -6,7 +6,6 @@ from functools import cache
 from types import MappingProxyType
 
 from agentflow.core.evidence import CheckName
-from agentflow.core.lexers import C_LEXER, GO_LEXER, RUST_LEXER, SCRIPT_LEXER, SHELL_LEXER, Lexer
 from agentflow.core.record import Record
 from agentflow.core.regex import to_expression
 
@@ -81,16 +80,11 @@ class Language(Record):
     """Folders that its tools fill as they run; nothing is judged by them, and no copy has them."""
     made: tuple[str, ...] = ()
     """Other folders whose content its tools make again."""
-    breaks: str | None = None
-    """A statement that fails, `{word}` in it; empty where none is known, None where no probe needs one."""
     compiler_cache: CompilerCache | None = None
     hashes: bool = False
-    """A comment begins with `#`, not with `//`; it is asked of changed lines, also where a lexer is known."""
-    lexer: Lexer | None = None
+    """A comment begins with `#`, not with `//`."""
 
 
-_THROWS = 'if (true) throw new RuntimeException("{word}");'
-_SCRIPT_FAILS = 'throw new Error("{word}");'
 _SCRIPTS = "{js,jsx,ts,tsx,mjs,cjs,mts,cts}"
 _GO = (("go", "install the Go toolchain"),)
 _CARGO = (("cargo", "install the Rust toolchain"),)
@@ -115,7 +109,6 @@ PYTHON = Language(
     packages=(".venv", "venv", "env"),
     caches=("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
     made=(".tox", ".nox", "htmlcov"),
-    breaks="raise RuntimeError({word!r})",
 )
 LANGUAGES: tuple[Language, ...] = (
     PYTHON,
@@ -132,12 +125,10 @@ LANGUAGES: tuple[Language, ...] = (
         packages=("node_modules",),
         caches=(".vite", ".vitest"),
         made=(".next",),
-        breaks=_SCRIPT_FAILS,
-        lexer=SCRIPT_LEXER,
     ),
-    Language(name="TypeScript", suffixes=(".ts", ".mts", ".cts"), breaks=_SCRIPT_FAILS, lexer=SCRIPT_LEXER),
-    Language(name="JavaScript", suffixes=(".jsx",), breaks=_SCRIPT_FAILS),
-    Language(name="TypeScript", suffixes=(".tsx",), breaks=_SCRIPT_FAILS),
+    Language(name="TypeScript", suffixes=(".ts", ".mts", ".cts")),
+    Language(name="JavaScript", suffixes=(".jsx",)),
+    Language(name="TypeScript", suffixes=(".tsx",)),
     Language(name="Vue", suffixes=(".vue",)),
     Language(name="Svelte", suffixes=(".svelte",)),
     Language(
@@ -172,8 +163,6 @@ LANGUAGES: tuple[Language, ...] = (
             needs=("go.mod", "go.sum", "go.work"),
             part="00",
         ),
-        breaks='panic("{word}")',
-        lexer=GO_LEXER,
     ),
     Language(
         name="Rust",
@@ -205,8 +194,6 @@ LANGUAGES: tuple[Language, ...] = (
         ),
         settings=("{,.}clippy.toml", ".config/nextest.toml"),
         made=("target",),
-        breaks='panic!("{word}");',
-        lexer=RUST_LEXER,
     ),
     Language(
         name="Java",
@@ -235,9 +222,8 @@ LANGUAGES: tuple[Language, ...] = (
         tests=("*{Test,Tests,IT}.{java,kt}",),
         builds=("mvnw", "gradlew", ".mvn/**", "gradle/wrapper/**"),
         made=(".gradle", "target"),
-        breaks=_THROWS,
     ),
-    Language(name="Kotlin", suffixes=(".kt",), breaks=_THROWS),
+    Language(name="Kotlin", suffixes=(".kt",)),
     Language(
         name="C#",
         suffixes=(".cs",),
@@ -254,15 +240,12 @@ LANGUAGES: tuple[Language, ...] = (
         tests=("*{Test,Tests}.cs",),
         settings=("*.runsettings",),
         made=("obj",),
-        breaks=_THROWS,
     ),
-    Language(name="Scala", suffixes=(".scala",), breaks=_THROWS),
+    Language(name="Scala", suffixes=(".scala",)),
     Language(
         name="shell",
         suffixes=(".sh", ".bash"),
-        breaks='echo "{word}" >&2; exit 97',
         hashes=True,
-        lexer=SHELL_LEXER,
     ),
     Language(
         name="PHP",
@@ -289,9 +272,8 @@ LANGUAGES: tuple[Language, ...] = (
         tests=("*Test.php",),
         settings=("phpunit*.xml{,.dist}", "phpunit.dist.xml", "phpstan.neon*"),
         caches=(".phpunit.cache", ".phpunit.result.cache"),
-        breaks='throw new \\Exception("{word}");',
     ),
-    Language(name="C", suffixes=(".c", ".h"), breaks="", lexer=C_LEXER),
+    Language(name="C", suffixes=(".c", ".h")),
     Language(
         name="C++",
         suffixes=(".cc", ".cpp", ".hpp"),
@@ -308,8 +290,6 @@ LANGUAGES: tuple[Language, ...] = (
             ),
         ),
         settings=("CTestConfig.cmake", "CTestCustom.cmake"),
-        breaks="",
-        lexer=C_LEXER,
     ),
     Language(
         name="Ruby",
@@ -348,11 +328,10 @@ LANGUAGES: tuple[Language, ...] = (
         ),
         tests=("*_spec.rb", "*_test.rb"),
         settings=(".rspec", "Rakefile", ".simplecov"),
-        breaks="",
         hashes=True,
     ),
-    Language(name="Perl", suffixes=(".pl",), breaks="", hashes=True),
-    Language(name="Lua", suffixes=(".lua",), breaks=""),
+    Language(name="Perl", suffixes=(".pl",), hashes=True),
+    Language(name="Lua", suffixes=(".lua",)),
     Language(
         name="Swift",
         suffixes=(".swift",),
@@ -368,7 +347,6 @@ LANGUAGES: tuple[Language, ...] = (
         ),
         tests=("*Tests.swift",),
         made=(".build",),
-        breaks="",
     ),
     Language(
         name="Elixir",
@@ -385,11 +363,10 @@ LANGUAGES: tuple[Language, ...] = (
         ),
         tests=("*_test.exs",),
         made=("_build",),
-        breaks="",
     ),
     Language(name="Elixir", suffixes=(".exs",)),
-    Language(name="Haskell", suffixes=(".hs",), breaks=""),
-    Language(name="OCaml", suffixes=(".ml",), breaks=""),
+    Language(name="Haskell", suffixes=(".hs",)),
+    Language(name="OCaml", suffixes=(".ml",)),
     Language(name="Erlang", suffixes=(".erl",)),
     Language(name="Clojure", suffixes=(".clj",)),
     Language(name="Objective-C", suffixes=(".m",)),
@@ -401,8 +378,6 @@ _BY_SUFFIX: Mapping[str, Language] = MappingProxyType(
 )
 SOURCES = frozenset(_BY_SUFFIX)
 """Endings of programs."""
-PROBED = frozenset(suffix for suffix, language in _BY_SUFFIX.items() if language.breaks is not None)
-"""Endings of programs that a probe breaks, or says that it cannot."""
 
 
 def find_language(path: str) -> Language | None:
@@ -415,11 +390,6 @@ def _get_suffix(path: str) -> str:
     name = path.rpartition("/")[2]
     dot = name.rfind(".")
     return name[dot:] if 0 < dot < len(name) - 1 else ""
-
-
-def find_lexer(path: str) -> Lexer | None:
-    """Return the expressions for a file's language, or None for a language without any."""
-    return language.lexer if (language := find_language(path)) else None
 
 
 def gather(values: Callable[[Language], Iterable[str]]) -> tuple[str, ...]:

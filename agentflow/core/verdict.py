@@ -103,18 +103,13 @@ class ProbeKind(StrEnum):
     CANARY = "canary"
     """Tests that fail whatever the code does."""
     BROKEN_CODE = "broken_code"
-    """A check with the changed code broken."""
+    """A check other than the tests, with the changed code broken."""
     WITHOUT_HUNK = "without_hunk"
     """The proving tests, with a part of the change reverted."""
     ORACLE = "oracle"
     """The proving tests, with other values expected."""
-    PLANTED = "planted"
-    """A linter or type checker, with an unknown name planted in each function it should report."""
     TESTS_ONLY = "tests_only"
-    """New and changed tests with all of the code broken, where nothing else changed."""
-    UNTRIED = "untried"
-    OTHER_RESULT = "other_result"
-    """These two are in records of older tasks alone: mutants took their place."""
+    """New and changed tests with code that gives default results, where nothing else changed."""
 
     @property
     def meaning(self) -> str:
@@ -127,10 +122,7 @@ _BROKEN = {
     ProbeKind.BROKEN_CODE: "with the changed code broken",
     ProbeKind.WITHOUT_HUNK: "without a part of the change",
     ProbeKind.ORACLE: "with other values expected",
-    ProbeKind.PLANTED: "with an unknown name planted",
     ProbeKind.TESTS_ONLY: "new and changed tests with all code broken",
-    ProbeKind.UNTRIED: "with each new branch and condition watched",
-    ProbeKind.OTHER_RESULT: "with a new function that returns something else",
 }
 
 
@@ -143,8 +135,6 @@ class ProbeEnd(StrEnum):
     """All probes together would have taken too long."""
     UNREADABLE = "too deep"
     """Its code cannot be told from text, or lies too deep in brackets or branches to make one of it."""
-    TOO_SLOW = "too slow"
-    """In records of older tasks alone."""
     TIMED_OUT = "timed out"
     """Its time limit ended it, and the same tests without it were not fast: a busy machine may be why."""
 
@@ -154,7 +144,6 @@ _SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
         ProbeEnd.NOT_APPLIED: "not applied: nothing shows that the changed files were read",
         ProbeEnd.LEFT_OUT: "left out: the probes before it took too long",
         ProbeEnd.UNREADABLE: "left out: the code cannot be read, or is nested too deep to be changed",
-        ProbeEnd.TOO_SLOW: "not run: the tests take too long to run once for each",
         ProbeEnd.TIMED_OUT: "ended by its time limit, which shows nothing",
     }
 )
@@ -190,8 +179,6 @@ class ProbeResult(Record):
     """Expected values that tests do not really check."""
     differing: tuple[str, ...] = ()
     """Tests that pass in the final run and fail here, where only the surroundings differ."""
-    reached: bool = True
-    """True if broken code was called, and not merely loaded."""
 
 
 class MutantEnd(StrEnum):
@@ -322,7 +309,6 @@ class Caveat(StrEnum):
     CHECK_NOT_RUN = "check_not_run"
     TESTS_NOT_COUNTED = "tests_not_counted"
     MOSTLY_SKIPPED = "mostly_skipped"
-    GREEN_WHEN_BROKEN = "green_when_broken"
     DEPENDS_ON_SURROUNDINGS = "depends_on_surroundings"
     NOT_ALL_TRIED = "not_all_tried"
     KNOWS_THE_TESTS = "knows_the_tests"
@@ -336,11 +322,6 @@ class Caveat(StrEnum):
     def of(self, check: str) -> str:
         """Return the caveat of one check, as the result says it."""
         return f"{self}:{check}"
-
-    @staticmethod
-    def asks_for_tests(said: str) -> bool:
-        """Return whether better tests are all that a caveat of a result asks for."""
-        return said.partition(":")[0] in (Caveat.UNPROVED, Caveat.GREEN_WHEN_BROKEN)
 
     def is_named_in(self, said: str) -> bool:
         """Return whether a result's word is this caveat, for any check."""
@@ -357,7 +338,6 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
         Caveat.TESTS_NOT_COUNTED: "the tests cannot be counted; only the exit code is known",
         Caveat.MOSTLY_SKIPPED: "more tests were skipped than run",
         Caveat.KNOWS_THE_TESTS: "parts of the new code look written for these tests",
-        Caveat.GREEN_WHEN_BROKEN: "these tests still pass when the changed code is broken",
         Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails under other conditions",
         Caveat.NOT_ALL_TRIED: "not every probe could be run",
         Caveat.CHECK_WEAKENED: "a check was weakened; today's code passes the original one",

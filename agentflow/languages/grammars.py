@@ -40,6 +40,8 @@ class Grammar(Record):
     """That of one that has to return something: a default, or a failure."""
     defaults: tuple[str, ...] = ()
     """What a function may return in place of its result; `{type}` is the result's type."""
+    early_return: str = ""
+    """A statement by which any function ends with a default, `{results}` its defaults by type."""
     unwrapped: str = "{}"
     """What stands for a value whose `await`, slice or error check is left out."""
     rethrow: str = ""
@@ -67,6 +69,7 @@ GRAMMARS = (
         empty_body="pass",
         failed_body="return None",
         defaults=("None",),
+        early_return="return",
         rethrow="raise",
         other_error="ArithmeticError()",
         narrow_errors=("ValueError", "TypeError", "LookupError", "OSError"),
@@ -76,6 +79,7 @@ GRAMMARS = (
         suffixes=(".js", ".mjs", ".cjs", ".jsx"),
         package="tree_sitter_javascript",
         defaults=("undefined",),
+        early_return="return",
         rethrow="{ throw new Error(); }",
     ),
     Grammar(
@@ -85,6 +89,7 @@ GRAMMARS = (
         function="language_typescript",
         queries=("javascript", "typescript"),
         defaults=("undefined",),
+        early_return="return undefined!",
         rethrow="{ throw new Error(); }",
     ),
     Grammar(
@@ -94,6 +99,7 @@ GRAMMARS = (
         function="language_tsx",
         queries=("javascript", "typescript"),
         defaults=("undefined",),
+        early_return="return undefined!",
         rethrow="{ throw new Error(); }",
     ),
     Grammar(
@@ -103,6 +109,7 @@ GRAMMARS = (
         nothing="",
         failed_body='{ panic("") }',
         defaults=("*new({type})",),
+        early_return="return {results}",
         is_loose=False,
     ),
     Grammar(
@@ -111,6 +118,7 @@ GRAMMARS = (
         package="tree_sitter_rust",
         failed_body="{ panic!() }",
         defaults=("Default::default()",),
+        early_return="return unsafe {{ std::mem::zeroed() }}",
         unwrapped="{}.unwrap()",
         is_loose=False,
     ),

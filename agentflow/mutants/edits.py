@@ -246,19 +246,23 @@ def _find_result_type(tree: "SyntaxTree", node: "Node", functions: dict[int, "No
     above = node.parent
     while above is not None and above.id not in functions:
         above = above.parent
-    result = above.child_by_field_name("result") if above is not None else None
-    if result is None or node.parent is None:
+    if above is None or node.parent is None:
         return ""
-    kinds = [
+    kinds, index = list_result_types(tree, above), node.parent.named_children.index(node)
+    return kinds[index] if index < len(kinds) and node.parent.named_child_count == len(kinds) else ""
+
+
+def list_result_types(tree: "SyntaxTree", function: "Node") -> list[str]:
+    """Return the types of the results of a function, where its head names them."""
+    result = function.child_by_field_name("result")
+    if result is None or result.type != "parameter_list":
+        return [] if result is None else [tree.read(result)]
+    return [
         tree.read(kind)
         for each in result.named_children
         if (kind := each.child_by_field_name("type"))
         for _ in each.children_by_field_name("name") or (each,)
     ]
-    index = node.parent.named_children.index(node)
-    if result.type != "parameter_list":
-        return tree.read(result)
-    return kinds[index] if index < len(kinds) and node.parent.named_child_count == len(kinds) else ""
 
 
 def change_errors(tree: "SyntaxTree") -> _Edits:

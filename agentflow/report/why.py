@@ -32,11 +32,9 @@ _STEPS: Mapping[Status, str] = MappingProxyType(
     }
 )
 _ACCEPT = "read the diff, then agentflow commit{at} --accept-caveat"
-_ADD_TESTS = "agentflow task --follows {id} add the missing tests"
 _REMEDIES: Mapping[str, str] = MappingProxyType(
     {
-        Caveat.UNPROVED: _ADD_TESTS,
-        Caveat.GREEN_WHEN_BROKEN: _ADD_TESTS,
+        Caveat.UNPROVED: "agentflow task --follows {id} add the missing tests",
         Caveat.ALREADY_RED: "agentflow task --follows {id} make the failing tests pass",
         Caveat.FLAKY: "agentflow verify{place} runs the checks again",
         Caveat.CHECK_SKIPPED: "agentflow verify{place} runs the check that was skipped",

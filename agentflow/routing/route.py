@@ -87,7 +87,7 @@ def is_to_be_proved(task: TaskState) -> bool:
     if verdict is None or not verdict.passed or task.proving >= task.prove_rounds or task.is_found:
         return False
     is_last = task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED
-    return is_last and verdict.is_testable and all(map(Caveat.asks_for_tests, verdict.caveats))
+    return is_last and verdict.is_testable and all(map(Caveat.UNPROVED.is_named_in, verdict.caveats))
 
 
 def enter_phase(task: TaskState, phase: Phase, timestamp: str) -> TaskState:

@@ -233,7 +233,12 @@ def find_hook_files(task: TaskState) -> frozenset[str]:
 def describe_drift(drift: tuple[FileChange, ...], altered: tuple[FileChange, ...]) -> list[str]:
     """Return what changed since the judged tree was recorded: on disk, and in the judges' copies."""
     parts = {FailReason.CHANGED_LATER: drift, FailReason.CHANGED_IN_COPY: altered}
-    told = {kind: [each.path for each in part if not _is_leaving(each)] for kind, part in parts.items()}
+    told = {
+        kind: [
+            each.path for each in part if each.kind is not ChangeKind.ADDED or not is_left_behind(each.path)
+        ]
+        for kind, part in parts.items()
+    }
     return [kind.of(list_some(paths)) for kind, paths in told.items() if paths]
 
 
@@ -260,14 +265,9 @@ def drop_leavings(
 
 
 def _place(path: str, there: Collection[str]) -> tuple[str, str]:
-    """Return the outermost new folder of a new file, or else its folder and suffix."""
     file = PurePosixPath(path)
     new = next((str(folder) for folder in reversed(file.parents) if str(folder) not in there), "")
     return (new, "") if new else (str(file.parent), file.suffix)
-
-
-def _is_leaving(change: FileChange) -> bool:
-    return change.kind is ChangeKind.ADDED and is_left_behind(change.path)
 
 
 def is_left_behind(name: str) -> bool:

@@ -23,7 +23,7 @@ from agentflow.checks.runners import Watching, find_watching
 from agentflow.core.check_command import fit_command
 from agentflow.core.errors import CorruptState, UsageError
 from agentflow.core.events import Event, Warned
-from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settle_outcomes
+from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, TestOutcome, settle_outcomes
 from agentflow.core.pending import Override
 from agentflow.core.ports import Watch
 from agentflow.core.record import Record
@@ -69,18 +69,15 @@ def make_overrides(names: Iterable[str], reason: str) -> tuple[Override, ...]:
     for name in found:
         if name not in RISKS:
             raise UsageError(f"unknown check {name!r}", hint=f"checks: {', '.join(RISKS)}")
-    return tuple(make_override(CheckName(name), reason.strip(), _person()) for name in found)
+    try:
+        person = getpass.getuser() if found else ""
+    except (OSError, KeyError):
+        person = "unknown"
+    return tuple(make_override(CheckName(name), reason.strip(), person) for name in found)
 
 
 def make_override(check: CheckName, reason: str, by: str) -> Override:
     return Override(check=check, reason=reason, by=by, risk=RISKS[check])
-
-
-def _person() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "unknown"
 
 
 class Inspections:
@@ -185,10 +182,12 @@ class Checking:
         repository = self.read_repository(PathGuard(self._git.root).list_files())
         running = read_python_version(repository) if read_required_python(repository) else None
         task = self._store.task.task
-        found = {
-            run.check.name: find_blockage(run, self._output(run), repository, running, task) for run in red
-        }
-        return {name: why for name, why in found.items() if why}
+        found = dict[CheckName, str]()
+        for run in red:
+            output = self._store.ledger.read_output(run.evidence.id) if run.evidence else ""
+            if why := find_blockage(run, output, repository, running, task):
+                found[run.check.name] = why
+        return found
 
     def find_watching(self, check: Check) -> Watching | None:
         """Return how a test command watches for changes in place of ending, if it does."""
@@ -201,9 +200,6 @@ class Checking:
             return ()
         repository = self.read_repository(PathGuard(self._git.root).list_files())
         return tuple(sorted(find_foreign_errors(errors, repository, self._store.task.task)))
-
-    def _output(self, run: CheckRun) -> str:
-        return self._store.ledger.read_output(run.evidence.id) if run.evidence else ""
 
     async def run(
         self, task: TaskState, *jobs: CheckJob, ignored: tuple[str, ...] | None = None
@@ -236,7 +232,8 @@ class Checking:
     async def _setup(self, task: TaskState, ignored: tuple[str, ...] | None) -> CheckSetup:
         if self._places is None:
             self._places = await to_thread.run_sync(self._find_places)
-        entries, marks = await to_thread.run_sync(self._marks)
+        entries = await to_thread.run_sync(self._git.list_ignored)
+        marks = await to_thread.run_sync(mark_ignored, self._git, entries)
         seen = list_unchanged(entries, task.ignored, marks) if ignored is None else ignored
         return CheckSetup(
             git=self._git,
@@ -255,13 +252,7 @@ class Checking:
             earlier=self._earlier,
         )
 
-    def _marks(self) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Return the ignored files, and marks of those that are no cache."""
-        entries = self._git.list_ignored()
-        return entries, mark_ignored(self._git, entries)
-
     def _find_places(self) -> tuple[str, ...]:
-        """Return the folders from which Python imports this repository's packages."""
         if self._sandbox.level is Level.FULL:
             return ()  # the copy stands at the repository's own place
         files = PathGuard(self._git.root).list_files()
@@ -294,13 +285,8 @@ class Checking:
             ),
             iteration=task.iteration,
         )
-        self._runs[evidence.id] = CheckRun(
-            check=ran.check,
-            evidence=evidence,
-            outcomes=settle_outcomes(shown.outcomes, evidence.flaky),
-            findings=shown.findings,
-            tail=shown.execution.tail,
-            hint=self._hint(evidence, shown.execution.tail),
+        self._runs[evidence.id] = self._to_run(
+            ran.check, evidence, shown.outcomes, shown.findings, shown.execution.tail
         )
         return RequiredCheck(check=ran.check, evidence=evidence.id)
 
@@ -328,26 +314,34 @@ class Checking:
         """Return the result of a check, from its files if another process ran it."""
         if item.evidence is None:
             return CheckRun(check=item.check)
-        if item.evidence not in self._runs:
-            self._runs[item.evidence] = self._reread(item.check, item.evidence)
-        return self._runs[item.evidence]
-
-    def _reread(self, check: Check, evidence_id: str) -> CheckRun:
-        evidence = self._store.ledger.find(evidence_id)
+        if (known := self._runs.get(item.evidence)) is not None:
+            return known
+        evidence = self._store.ledger.find(item.evidence)
         if evidence is None:
-            raise CorruptState(f"{self._store.folder}: evidence {evidence_id} is gone")
-        output = self._store.ledger.read_output(evidence_id)
+            raise CorruptState(f"{self._store.folder}: evidence {item.evidence} is gone")
+        output = self._store.ledger.read_output(evidence.id)
+        outcomes = self._store.ledger.read_outcomes(evidence)
+        findings = count_findings(item.check.name, output)
+        self._runs[evidence.id] = self._to_run(item.check, evidence, outcomes, findings, output)
+        return self._runs[evidence.id]
+
+    def _to_run(
+        self,
+        check: Check,
+        evidence: Evidence,
+        outcomes: Mapping[str, TestOutcome],
+        findings: Mapping[str, int],
+        said: str,
+    ) -> CheckRun:
+        tail = said[-TAIL_CHARS:]
         return CheckRun(
             check=check,
             evidence=evidence,
-            outcomes=settle_outcomes(self._store.ledger.read_outcomes(evidence), evidence.flaky),
-            findings=count_findings(check.name, output),
-            tail=output[-TAIL_CHARS:],
-            hint=self._hint(evidence, output[-TAIL_CHARS:]),
+            outcomes=settle_outcomes(outcomes, evidence.flaky),
+            findings=findings,
+            tail=tail,
+            hint=guess_reason(self._sandbox, tail) if evidence.exit_code != 0 else "",
         )
-
-    def _hint(self, evidence: Evidence, tail: str) -> str:
-        return guess_reason(self._sandbox, tail) if evidence.exit_code != 0 else ""
 
 
 class JudgeContext(Record):

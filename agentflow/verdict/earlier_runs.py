@@ -82,7 +82,10 @@ def explain_retry(
     fault = _fault(runs[-1], known)
     if fault is None or fault not in patience or faults.count(fault) >= patience[fault].times:
         return None
-    return None if fault is Fault.FLAKY and _is_clear(runs) else fault
+    passed, red = frozenset[str]().union(*map(find_passing, runs)), list(map(_find_red, runs))
+    # another run would tell nothing where each failure passed once, or came twice
+    is_clear = not red[-1] - passed or (len(runs) > 1 and red[-1] == red[-2])
+    return None if fault is Fault.FLAKY and is_clear else fault
 
 
 def choose_wait(fault: Fault, faults: Sequence[Fault], patience: Mapping[Fault, Patience]) -> float:
@@ -121,12 +124,6 @@ def _fault(shown: Shown, known: Circumstances) -> Fault | None:
     return Fault.FLAKY if red & known.passed else None
 
 
-def _is_clear(runs: Sequence[Shown]) -> bool:
-    """Return whether another run would tell nothing: each failure passed once, or came twice."""
-    passed = frozenset[str]().union(*map(find_passing, runs))
-    return not _find_red(runs[-1]) - passed or (len(runs) > 1 and _find_red(runs[-1]) == _find_red(runs[-2]))
-
-
 class Taken(Record):
     """The result of an earlier run."""
 
@@ -141,19 +138,18 @@ def mark_surroundings(sandbox: Sandbox, marks: Mapping[str, str], check: Check) 
     That is this machine, the programs of its command with what is installed beside them, ignored files and
     environments by their `marks`, all variables, and the boundary.
     """
-    opened = sandbox.opened
+    opened, places = sandbox.opened, _programs(check.command, sandbox.root)
     told = (
         (platform.node(), platform.platform(), str(sandbox.root), str(sandbox.level)),
         (CHECKS in opened.network, sorted(map(str, opened.readable)), sorted(opened.environment.items())),
         sorted(pair for pair in os.environ.items() if pair[0] not in _PASSING),
         sorted(marks.items()),
-        [_mark(place) for place in _programs(check.command, sandbox.root)],
+        [(str(place), (said := place.stat()).st_size, said.st_mtime_ns) for place in places],
     )
     return hashlib.sha256(repr(told).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def _programs(command: str, root: Path) -> Iterator[Path]:
-    """Yield the programs that a command names, and their package folders."""
     words = ((part.folder, word) for part in split_command(command) for word in _WORD.findall(part.command))
     for folder, word in dict.fromkeys(words):
         found = shutil.which(root / folder / word if "/" in word else word)
@@ -161,11 +157,6 @@ def _programs(command: str, root: Path) -> Iterator[Path]:
             for place in dict.fromkeys((Path(found), Path(found).resolve())):
                 yield place
                 yield from sorted(place.parent.parent.glob("lib*/python3*/*-packages"))
-
-
-def _mark(place: Path) -> tuple[str, int, int]:
-    said = place.stat()
-    return str(place), said.st_size, said.st_mtime_ns
 
 
 class EarlierRuns:
@@ -207,7 +198,6 @@ class EarlierRuns:
         return self._others
 
     def _of_task(self, folder: Path) -> tuple[tuple[Path, Evidence], ...]:
-        """Return the recent runs of another task whose files are unchanged."""
         try:
             if not self._is_own(folder):
                 return ()
@@ -231,7 +221,6 @@ def _is_whole(folder: Path, evidence: Evidence, sums: Mapping[str, str]) -> bool
 
 
 def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
-    """Return the result in a record; None if its output or the list of read files is missing."""
     is_tests = evidence.check is CheckName.TESTS
     reads = folder / evidence.reads_file if evidence.reads_file else None
     try:

@@ -32,7 +32,6 @@ def conclude(task: TaskState) -> Ending:
 
 
 def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
-    """Return the end of a change that all checks and judges passed."""
     if not _is_reviewed(task):
         return fail("a task of this class needs a review, and none passed")
     if verdict.caveats:
@@ -59,7 +58,6 @@ def _end_answered(task: TaskState) -> Ending:
 
 
 def _objections(task: TaskState) -> tuple[str, ...]:
-    """Return why the last review failed, if it did."""
     if task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED:
         return ()
     said = [failure.reasons for failure in task.failures if failure.phase is Phase.REVIEW]
@@ -143,7 +141,6 @@ def end_without_result(run: Run) -> Ending:
 
 
 def _find_refusal(run: Run) -> str:
-    """Return why the last submission of a run was refused, or nothing where there was none."""
     parts = [part for message in run.messages for part in message.parts]
     calls = {part.id for part in parts if isinstance(part, ToolCall) and part.name == run.head.submit}
     results = [part for part in parts if isinstance(part, ToolResult) and part.call_id in calls]

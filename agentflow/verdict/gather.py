@@ -85,7 +85,6 @@ async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
 
 
 def _as_before(context: JudgeContext, task: TaskState) -> tuple[CheckJob, ...]:
-    """Return the run of the original checks on the new code, if the checks changed."""
     tree, now = lay_original_checks(context.git, task), task.trees[1]
     if tree == now:
         return ()
@@ -95,18 +94,18 @@ def _as_before(context: JudgeContext, task: TaskState) -> tuple[CheckJob, ...]:
 
 async def try_checks(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
     """Return the task with what its passing checks are worth: proof, and runs that have to fail."""
-    asks = (partial(_run_canary, context, task, case), partial(_run_proof, context, task, case))
+
+    async def run_canaries() -> TaskState:
+        seen = context.inspections.of(task)
+        probing = ProbeContext(git=context.git, task=task, case=case, inspection=seen)
+        return task.replace(probes=await run_probes(context, task, probing, plan_canaries))
+
+    asks = (run_canaries, partial(_run_proof, context, task, case))
     canaries, proven = await run_apart(context.sandbox.level, *asks)
     return proven.replace(probes=(*(canaries.probes or ()), *(proven.probes or ())))
 
 
-async def _run_canary(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
-    probing = ProbeContext(git=context.git, task=task, case=case, inspection=context.inspections.of(task))
-    return task.replace(probes=await run_probes(context, task, probing, plan_canaries))
-
-
 async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
-    """Return the task with the run of its tests on the old code, and the probes of that proof."""
     seen = context.inspections.of(task)
     if seen.new_fixtures and not _is_read_by_tests_alone(context, task, seen.new_fixtures):
         seen = seen.replace(new_fixtures=())
@@ -239,7 +238,6 @@ def _weigh(found: Remark, case: Case) -> Remark:
 
 
 def _find_weakening(case: Case, seen: Inspection) -> Weakening:
-    """Return what was done to the checks, without those that a person skips."""
     skipped = {override.check for override in case.overrides}
     base, final, held = (
         {run.check.name: run for run in side if run.check.name not in skipped}

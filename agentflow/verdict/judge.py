@@ -31,7 +31,6 @@ from agentflow.verdict.proofs import (
     find_unproved,
     is_testable,
     list_differing,
-    list_green_when_broken,
     list_late,
     list_untried,
 )
@@ -52,7 +51,7 @@ def judge(case: Case) -> Verdict:
     if case.tree == case.base_tree or case.is_unchanged:
         return Verdict(passed=False, reasons=(FailReason.NOTHING_CHANGED.of(),), evidence=evidence)
     case = _without_skipped(case)
-    failures = _failures(case) or _explain_silence(case) or _find_open_targets(case)
+    failures = _failures(case) or explain_silence(case.probes) or _find_open_targets(case)
     notes, grounds = list_notes(case)
     if failures:
         return Verdict(passed=False, reasons=failures, evidence=evidence, notes=notes, weakened=case.weakened)
@@ -81,10 +80,6 @@ def _without_skipped(case: Case) -> Case:
     return case.replace(runs=kept)
 
 
-def _list_secrets(case: Case) -> list[str]:
-    return [FailReason.ADDS_SECRET.of(list_some(case.secrets))] if case.secrets else []
-
-
 def has_no_failure(case: Case) -> bool:
     """Return whether all checks hold as they are now."""
     return not _failures(_without_skipped(case))
@@ -92,16 +87,16 @@ def has_no_failure(case: Case) -> bool:
 
 def _failures(case: Case) -> tuple[str, ...]:
     """Return what the change has to fix, whatever a person approves."""
-    problems = (problem for run in case.after for problem in _problems(case, run))
-    drift = describe_drift(case.drift, case.altered)
-    return (*drift, *_find_missing(case), *_list_secrets(case), *problems, *_find_unmet(case))
-
-
-def _explain_silence(case: Case) -> tuple[str, ...]:
-    """Return why the results of the test runner cannot be trusted."""
-    if case.probes is None:
-        return (FailReason.NOT_TRIED.of(check=CheckName.TESTS),)
-    return explain_silence(case.probes)
+    now = {run.check.name for run in case.after}
+    left_out = [run.check.name for run in case.before if run.check.name not in now]
+    secrets = [FailReason.ADDS_SECRET.of(list_some(case.secrets))] if case.secrets else []
+    return (
+        *describe_drift(case.drift, case.altered),
+        *(FailReason.LEFT_OUT.of(check=name) for name in left_out),
+        *secrets,
+        *(problem for run in case.after for problem in _problems(case, run)),
+        *_find_unmet(case),
+    )
 
 
 def _list_caveats(case: Case, *, is_proved: bool) -> Iterator[str]:
@@ -115,7 +110,10 @@ def _list_caveats(case: Case, *, is_proved: bool) -> Iterator[str]:
         yield Caveat.FLAKY
     if not is_proved:
         yield Caveat.UNPROVED
-    yield from _caveats_of_probes(case)
+    if list_late(case) or list_untried(case):
+        yield Caveat.NOT_ALL_TRIED
+    if list_differing(case.probes or ()):
+        yield Caveat.DEPENDS_ON_SURROUNDINGS
     if any(each.is_sure for each in case.suspicions):
         yield Caveat.KNOWS_THE_TESTS
     if case.is_weakened:
@@ -125,22 +123,11 @@ def _list_caveats(case: Case, *, is_proved: bool) -> Iterator[str]:
 
 
 def _list_not_run(case: Case) -> Iterator[CheckName]:
-    """Yield the checks that cannot run here, or could not before the task, and tests where there are none."""
     for run in (each for each in case.after if not each.check.only_looks):
         if case.is_blocked(run) or run.check.left_out or run.check.name in case.blocked:
             yield run.check.name
     if note_no_tests(case) and not case.same_behaviour:
         yield CheckName.TESTS
-
-
-def _caveats_of_probes(case: Case) -> Iterator[str]:
-    """Yield the caveats that follow from runs which had to fail."""
-    results = case.probes or ()
-    yield from (Caveat.GREEN_WHEN_BROKEN.of(each.check) for each in list_green_when_broken(results))
-    if list_late(case) or list_untried(case):
-        yield Caveat.NOT_ALL_TRIED
-    if list_differing(results):
-        yield Caveat.DEPENDS_ON_SURROUNDINGS
 
 
 def _caveats_of_counts(case: Case, runs: Iterable[CheckRun]) -> Iterator[str]:
@@ -160,7 +147,6 @@ def _caveats_of_counts(case: Case, runs: Iterable[CheckRun]) -> Iterator[str]:
 
 
 def _approvals(case: Case) -> tuple[str, ...]:
-    """Return who approved what of the checks' changes, and when."""
     if case.approval is None or not case.weakened:
         return ()
     said = f": {case.approval.comment}" if case.approval.comment else ""
@@ -168,15 +154,7 @@ def _approvals(case: Case) -> tuple[str, ...]:
     return tuple(f"{line} ({by})" for line in case.weakened)
 
 
-def _find_missing(case: Case) -> list[str]:
-    """Return the checks that ran before the task and not after it."""
-    now = {run.check.name for run in case.after}
-    left_out = [run.check.name for run in case.before if run.check.name not in now]
-    return [FailReason.LEFT_OUT.of(check=name) for name in left_out]
-
-
 def _problems(case: Case, run: CheckRun) -> list[str]:
-    """Return why a required check does not pass; one that cannot run on this machine is no problem."""
     if case.is_blocked(run):
         return []
     unfit = _unfit(case, run)
@@ -187,7 +165,6 @@ def _problems(case: Case, run: CheckRun) -> list[str]:
 
 
 def _unfit(case: Case, run: CheckRun) -> str | None:
-    """Return why the result of a check does not count at all, or None."""
     evidence, name = run.evidence, run.check.name
     if evidence is None:
         return FailReason.CANNOT_RUN.of(run.check.missing or "", check=name)
@@ -212,7 +189,6 @@ def _is_bound(run: CheckRun, evidence: Evidence) -> bool:
 
 
 def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
-    """Return the tests that no longer give a result, and the target tests that do not pass."""
     if base is None:
         return []
     loaded = find_loaded_now(base, run)
@@ -226,7 +202,6 @@ def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
 
 
 def _find_still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: frozenset[str]) -> list[str]:
-    """Return the wanted tests that failed before and do not pass."""
     due = frozenset[str]() if case.is_blocked(run) else wanted & base.list_ids(*RED)
     due -= (
         case.known
@@ -271,7 +246,6 @@ def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
 
 
 def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
-    """Return what fails in a failing check and did not fail before."""
     if case.is_excused(run) or (base is not None and _ends_the_same(case, base, run)):
         return []
     name, end = run.check.name, describe_end(run.evidence) if run.evidence else "not run"
@@ -340,7 +314,6 @@ def doubt(verdict: Verdict, note: str) -> Verdict:
 
 
 def _cites(judgement: Judgement, changed: tuple[FileChange, ...]) -> bool:
-    """Return whether a reason names a line of a changed file."""
     text = "\n".join(judgement.reasons)
     return any(re.search(rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+", text) for change in changed)
 

@@ -110,7 +110,6 @@ def _mix_tables(
 
 
 def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Return the mixed document as data, to verify the mixed text against."""
     merged = {key: value for key, value in new.items() if key in _PRODUCT_TABLES}
     merged |= {key: value for key, value in old.items() if key not in {*_PRODUCT_TABLES, "tool"}}
     tools = {key: value for key, value in new.get("tool", {}).items() if key in _PRODUCT_TOOLS}
@@ -120,7 +119,6 @@ def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merge_crate(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Return a crate's manifest with the test targets of before."""
     merged = {key: value for key, value in new.items() if key != "test"}
     merged |= {"test": old["test"]} if "test" in old else {}
     for name, keys in _CARGO_TESTS.items():
@@ -131,7 +129,6 @@ def _merge_crate(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_plugins(document: dict[str, Any], plugins: object) -> dict[str, Any]:
-    """Return a document in which pytest loads exactly these plugins."""
     project = dict(document.get("project", {}))
     points = {key: value for key, value in project.pop("entry-points", {}).items() if key != "pytest11"}
     points |= {"pytest11": plugins} if plugins else {}
@@ -174,7 +171,6 @@ def _mix_json(before: str, now: str) -> str:
 
 
 def _find_free_scripts(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Return the new scripts that are no check, and that no other script of before starts."""
     said = {word for text in old.values() for word in re.findall(r"[\w-]+", str(text))}
     said |= {script.partition(":")[0] for _, script in CHECK_SCRIPTS}
     rest = {name: text for name, text in new.items() if name not in old}
@@ -233,7 +229,6 @@ def blank_checks(path: str, text: str) -> str:
 
 
 def _mix_parts(path: str, before: str, now: str) -> str:
-    """Return the new file with exactly the checks of the old one."""
     if path.endswith(".py") and read_python(now) is None:
         return now
     old = {part.name: part for part in _parts(path, before) if part.is_named}
@@ -270,7 +265,6 @@ def _alone(path: str, part: CheckPart) -> str:
 
 
 def _parts(path: str, text: str) -> list[CheckPart]:
-    """Return the checks in a file and the places where others could stand, in order."""
     found = [*_modules(text), *_doc_blocks(text)] if path.endswith(".rs") else list(_docstrings(text))
     inner = [part for part in found if any(each.begin < part.begin < each.end for each in found)]
     return sorted((part for part in found if part not in inner), key=lambda part: (part.begin, part.end))
@@ -293,7 +287,6 @@ def _find_end(text: str, start: int) -> int:
 
 
 def _doc_blocks(text: str) -> Iterator[CheckPart]:
-    """Yield the comments of Rust whose examples are tests."""
     for found in _DOC_BLOCK.finditer(text):
         item = _ITEM.search(text, found.end())
         name = "file" if found[0].lstrip().startswith("//!") else f"doc {item[1] if item else ''}"
@@ -334,13 +327,11 @@ def _tests(text: str, starts: list[int], tree: ast.Module) -> Iterator[CheckPart
 
 
 def _begin(text: str, starts: list[int], node: ast.stmt) -> int:
-    """Return where a statement begins, with its decorators."""
     marks = [_place(text, starts, mark)[0] for mark in getattr(node, "decorator_list", ())]
     return min((text.rindex("@", 0, place) for place in marks), default=_place(text, starts, node)[0])
 
 
 def _place(text: str, starts: list[int], node: ast.stmt | ast.expr) -> tuple[int, int]:
-    """Return where a node stands, in characters."""
     lines = (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
     begin, end = (
         starts[line - 1]

@@ -33,7 +33,6 @@ def lay_new_checks(git: Git, task: TaskState) -> str:
 
 
 def _split_by(task: TaskState) -> TreeSplit:
-    """Return how the checks of one tree are laid over the code of another."""
     surface = task.surface
     return TreeSplit(
         belongs=partial(is_kept_original, surface),

@@ -85,7 +85,6 @@ def plan_mutants(context: ProbeContext, probes: tuple[ProbeResult, ...]) -> tupl
 
 
 def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
-    """Return what to try of the new code, first with the tests that prove it."""
     final, product = context.tests, {each.path: each for each in context.list_product_files()}
     if final is None or context.case.is_blocked(final) or not (context.passed or final.green):
         return ()
@@ -180,7 +179,6 @@ def _plan_side(
 
 
 def _take_back(hunk: LineSpan) -> Mutant:
-    """Return the file as it is with the old text of a hunk, of which nothing smaller can be changed."""
     lines = hunk.change.after.splitlines(keepends=True)
     start = len("".join(lines[: hunk.new[0]]).encode())
     return Mutant(
@@ -242,7 +240,6 @@ def try_mutants(
 
 
 def _try_alone(place: Place, plan: MutationPlan, mutant: Mutant) -> TriedMutant:
-    """Run the tests on one mutant in a copy, which is then as it was."""
     assert place.stage is not None
     tried = TriedMutant(mutant=mutant, outcome=MutantEnd.SURVIVED)
     checks = {narrow_quietly(plan.check, plan.first): plan.first, plan.check: plan.passing}

@@ -99,7 +99,6 @@ def find_other_results(old: bytes, new: bytes, hunks: Iterable[Hunk]) -> Iterato
 
 
 def _list_differing(old: NearbyRun, new: NearbyRun) -> Iterator[str]:
-    """Yield the literals near which the old code gave a result and the new code gives another one."""
     nearby, literals = {change[:3]: _number(change[3]) for change in old.runs}, dict(new.atoms)
     for place, at, step, seen in new.runs:
         before, now = nearby.get((place, at, step), {}), _number(seen)

@@ -4,28 +4,34 @@ from collections.abc import Iterable, Iterator
 
 from agentflow.core.check_command import format_command
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome, describe_end
-from agentflow.core.verdict import Caveat, ProbeEnd, ProbeKind, ProbeResult, ProofKind, count_mutants
+from agentflow.core.verdict import Caveat, ProbeEnd, ProbeKind, ProofKind, count_mutants
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case, find_faults, is_left_behind
 from agentflow.verdict.proofs import (
     find_proof,
     list_differing,
-    list_green_when_broken,
     list_late,
     list_proven_tests,
     list_untried,
 )
 from agentflow.workspace.changes import ChangeKind
 
-_PROBES = (Caveat.GREEN_WHEN_BROKEN, Caveat.DEPENDS_ON_SURROUNDINGS, Caveat.NOT_ALL_TRIED)
+_PROBES = (Caveat.DEPENDS_ON_SURROUNDINGS, Caveat.NOT_ALL_TRIED)
 
 
 def list_notes(case: Case) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Return what a person should know of a change besides its verdict, and which of it explains a caveat."""
+    overrides = [
+        f"{one.check} skipped by {one.by}: {one.reason} (risk: {one.risk})" for one in case.overrides
+    ]
+    unseen, changed = list_some(case.unseen), list_some(case.check_notes)
     parts: tuple[tuple[tuple[Caveat, ...], Iterable[str]], ...] = (
-        ((Caveat.CHECK_SKIPPED,), _list_overrides(case)),
+        ((Caveat.CHECK_SKIPPED,), overrides),
         ((), _no_test_needed(case)),
-        ((Caveat.CHECK_WEAKENED,), _note_checks(case)),
+        (
+            (Caveat.CHECK_WEAKENED,),
+            [f"the checks changed, and the original ones pass as well: {changed}"] if changed else (),
+        ),
         ((), _list_leavings(case)),
         ((Caveat.CHECK_NOT_RUN,), (*note_no_tests(case), *_not_run(case))),
         ((Caveat.MOSTLY_SKIPPED, Caveat.TESTS_NOT_COUNTED), _count_skipped(case)),
@@ -37,7 +43,7 @@ def list_notes(case: Case) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]
         (_PROBES, _note_probes(case)),
         ((Caveat.NOT_ALL_TRIED,), _note_mutants(case)),
         ((Caveat.DEPENDENCIES,), _list_dependencies(case)),
-        ((), _list_unseen(case)),
+        ((), [f"new or changed but ignored by git, so no check saw it: {unseen}"] if unseen else ()),
     )
     told = [(caveats, tuple(part)) for caveats, part in parts]
     grounds: dict[str, tuple[str, ...]] = {}
@@ -53,10 +59,6 @@ def note_no_tests(case: Case) -> list[str]:
     return [] if is_known else ["tests: not run (this repository has none that agentflow can find)"]
 
 
-def _list_overrides(case: Case) -> list[str]:
-    return [f"{one.check} skipped by {one.by}: {one.reason} (risk: {one.risk})" for one in case.overrides]
-
-
 def _no_test_needed(case: Case) -> list[str]:
     """Return what proves a change without which no test fails, or how far that was tried."""
     if case.same_behaviour:
@@ -65,15 +67,7 @@ def _no_test_needed(case: Case) -> list[str]:
     return [f"tests only, each fails when the code is broken: {list_some(tests)}"] if tests else []
 
 
-def _note_checks(case: Case) -> list[str]:
-    """Return how the checks changed, if the original ones pass as well."""
-    if not case.check_notes:
-        return []
-    return [f"the checks changed, and the original ones pass as well: {list_some(case.check_notes)}"]
-
-
 def _not_run(case: Case) -> Iterator[str]:
-    """Yield the checks, or parts of them, that cannot run on this machine."""
     for run in case.after:
         if case.is_blocked(run):
             yield f"{run.check.name} cannot run here: {run.check.missing or case.blocked[run.check.name]}"
@@ -86,7 +80,6 @@ def _not_run(case: Case) -> Iterator[str]:
 
 
 def _count_skipped(case: Case) -> Iterator[str]:
-    """Yield how many tests were skipped, or that they cannot be counted."""
     for run in case.after:
         if run.counts and run.counts.skipped:
             number = run.counts.ran + run.counts.skipped
@@ -96,7 +89,6 @@ def _count_skipped(case: Case) -> Iterator[str]:
 
 
 def _list_matched(case: Case) -> Iterator[str]:
-    """Yield the tests that have other names in each run."""
     for run in case.after:
         if run.evidence and run.evidence.matched:
             yield (
@@ -110,7 +102,6 @@ def explain_uncounted(check: Check) -> str:
 
 
 def _still_red(case: Case) -> Iterator[str]:
-    """Yield what fails for a reason that the change does not have to fix."""
     before = {run.check.name: run for run in case.before if not run.green}
     for run in (run for run in case.after if not case.is_blocked(run)):
         then = before.get(run.check.name)
@@ -125,7 +116,6 @@ def _still_red(case: Case) -> Iterator[str]:
 
 
 def _find_mixed(case: Case) -> list[str]:
-    """Return what both failed and passed on one tree, with the end of each run."""
     flaky = {run.evidence.id: run for run in case.runs if run.evidence and run.flaky}
     return [
         f"mixed results on the same tree: {list_some(run.flaky)} ({_runs(run)})" for run in flaky.values()
@@ -140,7 +130,6 @@ def _runs(run: CheckRun) -> str:
 
 
 def _unproven(case: Case) -> list[str]:
-    """Return the new tests that also pass without the change."""
     known = frozenset[str]().union(*(run.outcomes.keys() - run.list_ids(*RED) for run in case.before))
     passed = frozenset[str]().union(
         *(run.list_ids(TestOutcome.PASSED) for run in case.select(code=Side.BASE))
@@ -150,13 +139,11 @@ def _unproven(case: Case) -> list[str]:
 
 
 def _list_suspicions(case: Case) -> list[str]:
-    """Return the new lines that may be there for the checks, the certain ones first."""
     ordered = sorted(case.suspicions, key=lambda each: not each.is_sure)
     return [each.describe() if each.is_sure else f"please review: {each.describe()}" for each in ordered]
 
 
 def _list_dependencies(case: Case) -> Iterator[str]:
-    """Yield the dependencies to review, then all that changed, file by file."""
     for each in case.dependencies:
         yield from (f"please review: {doubt.said}" for doubt in each.doubts)
     for each in case.dependencies:
@@ -167,40 +154,26 @@ def _list_dependencies(case: Case) -> Iterator[str]:
     yield from [f"dependency audit: {case.audit}"] if case.audit else []
 
 
-def _list_unseen(case: Case) -> list[str]:
-    names = list_some(case.unseen)
-    return [f"new or changed but ignored by git, so no check saw it: {names}"] if names else []
-
-
 def _list_leavings(case: Case) -> list[str]:
-    """Return the new files that look like output of the checks."""
     new = [each.path for each in (*case.drift, *case.altered) if each.kind is ChangeKind.ADDED]
     added = [path for path in new if is_left_behind(path)]
     return [f"new files appeared while the checks ran: {list_some(added)}"] if added else []
 
 
 def _note_probes(case: Case) -> Iterator[str]:
-    """Yield what runs that had to fail showed, or could not show."""
     found, files = case.probes or (), list_some(dict.fromkeys(hunk.path for hunk in case.changed))
-    yield from dict.fromkeys(
-        f"{each.check}: {_why_green(each, files)}" for each in list_green_when_broken(found)
-    )
     if any(each.softened for each in found):
         yield f"results that pass for whatever a test expects came with the change of {files}"
     if tests := list_differing(found):
         yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"
-    if late := list_late(case):
-        unread = dict.fromkeys(
-            part for each in late if each.end is ProbeEnd.UNREADABLE for part in each.subjects
-        )
-        slow = dict.fromkeys(
-            part for each in late if each.end is not ProbeEnd.UNREADABLE for part in each.subjects
-        )
-        if slow:
-            yield f"not checked, out of time: would the checks fail without {list_some(slow)}?"
-        if unread:
-            yield f"cannot be read, or is nested too deep, to see if anything can fail: {list_some(unread)}"
-    yield from _list_unclear(found)
+    late = [(each.end is ProbeEnd.UNREADABLE, part) for each in list_late(case) for part in each.subjects]
+    if slow := dict.fromkeys(part for is_unread, part in late if not is_unread):
+        yield f"not checked, out of time: would the checks fail without {list_some(slow)}?"
+    if unread := dict.fromkeys(part for is_unread, part in late if is_unread):
+        yield f"cannot be read, or is nested too deep, to see if anything can fail: {list_some(unread)}"
+    for each in (each for each in found if each.kind is ProbeKind.BROKEN_CODE):
+        if each.end is ProbeEnd.SILENT and each.code is Side.BASE:  # the repository's own doing
+            yield f"{each.check}: sees no error in {list_some(each.subjects)}, as before the task"
 
 
 def _note_mutants(case: Case) -> Iterator[str]:
@@ -214,21 +187,3 @@ def _note_mutants(case: Case) -> Iterator[str]:
         without = "no test fails without this change: " if is_proof else ""
         late = f", {told['not_tried']} not tried for want of time" if told["not_tried"] else ""
         yield f"{without}{told['killed']} of {told['tried']} mutants killed{late}"
-
-
-def _why_green(result: ProbeResult, changed: str) -> str:
-    places = list_some(result.subjects)
-    if result.kind is ProbeKind.ORACLE:
-        return f"passes with the change of {changed} when something else is expected in {places}"
-    why = "although it runs them" if result.reached else "no test runs what was broken"
-    return f"passes with {places} broken: {why}"
-
-
-def _list_unclear(results: Iterable[ProbeResult]) -> Iterator[str]:
-    """Yield what a probe could not show, which may be the repository's own doing."""
-    for each in (each for each in results if each.kind is ProbeKind.BROKEN_CODE):
-        files = list_some(each.subjects)
-        if each.end is ProbeEnd.NOT_APPLIED:
-            yield f"{each.check}: not known whether it can fail: nothing shows that it read {files}"
-        elif each.end is ProbeEnd.SILENT and each.code is Side.BASE:
-            yield f"{each.check}: sees no error in {files}, as before the task"

@@ -123,7 +123,6 @@ def _read_by(path: str, seen: Observation, judging: Collection[str]) -> tuple[bo
 
 
 def _find_naming(path: str, texts: Mapping[str, str]) -> list[str]:
-    """Return the source and check files that mention a file's name."""
     name = path.rpartition("/")[2]
     return sorted(each for each, text in texts.items() if name in text and each != path)
 
@@ -153,7 +152,6 @@ def _usual_reason(path: str, *, is_document: bool) -> str:
 def _find_shadows(
     texts: Mapping[str, str], loaded: Mapping[str, str], new: Collection[str]
 ) -> Mapping[str, str]:
-    """Return new Python files that replace a package which checks imported before, each with the reason."""
     own = {_top_name(path) for path in texts if path not in new}
     found: dict[str, str] = {}
     for path in sorted(each for each in new if each.endswith(".py") and _top_name(each) not in own):
@@ -164,13 +162,11 @@ def _find_shadows(
 
 
 def _top_name(path: str) -> str:
-    """Return the top-level name under which a Python file may be imported."""
     place = next((path.removeprefix(top) for top in _TOPS if path.startswith(top)), path)
     return place.partition("/")[0].removesuffix(".py")
 
 
 def _always_imported(text: str) -> frozenset[str]:
-    """Return the packages that a file imports at its top level."""
     body = parse_python(text).body
     names = [each.name for node in body if isinstance(node, ast.Import) for each in node.names]
     names += [node.module or "" for node in body if isinstance(node, ast.ImportFrom) and not node.level]
@@ -290,7 +286,6 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
 
 
 def _forget_late(surface: Surface) -> Surface:
-    """Return the check files as they were known before the change."""
     late = set(surface.late)
     return surface.replace(
         observed={path: why for path, why in surface.observed.items() if path not in late},
@@ -313,7 +308,6 @@ def _runs_doctests(task: TaskState, seen: Observation) -> bool:
 
 
 def _files_with_tests(git: Git, task: TaskState, tests: Iterable[str]) -> tuple[str, ...]:
-    """Return the product files in which tests ran."""
     assert task.base_tree is not None
     paths = git.list_paths(task.base_tree)
     known = {*find_test_files(paths, tests).values()} & {*paths}
@@ -321,7 +315,6 @@ def _files_with_tests(git: Git, task: TaskState, tests: Iterable[str]) -> tuple[
 
 
 def _read_loaded(context: JudgeContext, task: TaskState) -> Mapping[str, str]:
-    """Return the Python files whose tests had any result before the task, with their texts from then."""
     assert task.base_tree is not None
     tests = _list_tests(context.checking.find_runs(task.baseline))
     told = [test for test in tests if not find_id_prefix(test)]
@@ -341,7 +334,6 @@ _UNWRITABLE = regex("[\ud800-\udfff]")
 
 
 def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None) -> Observation:
-    """Return the files of a tree, and which of them its tests read."""
     paths = [path for path in git.list_paths(tree) if not _UNWRITABLE.search(path)]
     checks = frozenset(path for path in paths if is_check_file(surface, path))
     opened = reads.opened if reads else frozenset[str]()

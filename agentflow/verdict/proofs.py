@@ -86,7 +86,6 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
 
 
 def _list_open(case: Case, found: Collection[Proof]) -> tuple[Hunk, ...]:
-    """Return the changed lines that nothing proves."""
     return tuple(hunk for hunk in list_hunks(case) if not hunk.proved) if found else case.changed
 
 
@@ -136,28 +135,18 @@ def find_proof(case: Case) -> tuple[str, ...]:
     A test that is gone counts as it stood, and where a person has to approve how the checks changed, all do.
     """
     others = (run for run in case.before if run.check.name is not CheckName.TESTS)
-    pairs = (
-        (case.before, case.after),
-        (case.before, case.select(checks=Side.BASE)),
-        (case.select(code=Side.BASE), _alike(case)),
-    )
+    old_code, original = case.select(code=Side.BASE), case.select(checks=Side.BASE)
+    commands = {run.evidence.command for run in old_code if run.evidence}
+    new_code = (*case.after, *case.select(again=True))
+    alike = tuple(run for run in new_code if run.evidence and run.evidence.command in commands)
+    pairs = ((case.before, case.after), (case.before, original), (old_code, alike))
     again = {each for before, now in pairs for each in find_turned(before, now)}
-    tests = [each for each in find_turned(case.select(code=Side.BASE), case.after) if each in again]
-    return (*find_turned(tuple(others), case.after), *tests, *_as_it_stood(case))
-
-
-def _as_it_stood(case: Case) -> list[str]:
-    """Return the tests that pass now under the original checks and no longer exist in the new checks."""
-    stood = find_turned(case.before, case.select(checks=Side.BASE))
+    tests = [each for each in find_turned(old_code, case.after) if each in again]
+    stood = find_turned(case.before, original)
     now = frozenset[str]().union(*(run.outcomes for run in case.after))
-    return stood if case.weakened else [each for each in stood if now and each not in {*now, *CheckName}]
-
-
-def _alike(case: Case) -> tuple[CheckRun, ...]:
-    """Return the runs on the new code with the same command as a run on the old code."""
-    commands = {run.evidence.command for run in case.select(code=Side.BASE) if run.evidence}
-    now = (*case.after, *case.select(again=True))
-    return tuple(run for run in now if run.evidence and run.evidence.command in commands)
+    if not case.weakened:
+        stood = [each for each in stood if now and each not in {*now, *CheckName}]
+    return (*find_turned(tuple(others), case.after), *tests, *stood)
 
 
 def is_renaming(names: Mapping[str, str], before: Iterable[CheckRun], now: Iterable[CheckRun]) -> bool:
@@ -167,7 +156,6 @@ def is_renaming(names: Mapping[str, str], before: Iterable[CheckRun], now: Itera
 
 
 def _rename(test: str, names: Mapping[str, str]) -> str:
-    """Return the id of a test with the name that its function has now."""
     whole, bracket, case = test.partition("[")
     place, mark, name = whole.rpartition("::" if "::" in whole else ".")
     return f"{place}{mark}{names.get(name, name)}{bracket}{case}"
@@ -218,9 +206,11 @@ def find_unloaded_tests(before: CheckRun, now: CheckRun) -> frozenset[str]:
     return frozenset(test for test in before.tests_with_result if scopes and test.startswith(scopes))
 
 
-def explain_silence(results: _Results) -> tuple[str, ...]:
+def explain_silence(results: _Results | None) -> tuple[str, ...]:
     """Return why no result of the tests can be trusted."""
     tests = CheckName.TESTS
+    if results is None:
+        return (FailReason.NOT_TRIED.of(check=tests),)
     softened = (said for each in results if each.kind is ProbeKind.ORACLE for said in each.softened)
     reasons = [FailReason.PASSES_ANYHOW.of(each, check=tests) for each in softened]
     canaries = {each.code: each.end for each in results if each.kind is ProbeKind.CANARY}
@@ -239,25 +229,16 @@ def list_proven_tests(results: _Results) -> frozenset[str]:
 
 
 def find_blind_checks(results: _Results, changed: Iterable[str]) -> tuple[str, ...]:
-    """Return the checks that saw planted errors in the old code and miss them in the new code."""
+    """Return the checks that saw errors in the old code and miss them in the new code."""
     of_code = [each for each in results if each.kind is ProbeKind.BROKEN_CODE]
     broken = [each for each in of_code if each.check is not CheckName.TESTS]
     now = {each.check: each for each in broken if each.code is Side.FINAL and each.end is ProbeEnd.SILENT}
     red = [each.check for each in broken if each.code is Side.BASE and each.end is ProbeEnd.RED_AS_IT_MUST]
     lines = [(name, list_some(now[name].subjects)) for name in red if name in now]
-    planted = (each for each in results if each.kind is ProbeKind.PLANTED and each.code is Side.BASE)
-    lines += [(each.check, list_some(each.subjects)) for each in planted if each.subjects]
     by = list_some(changed)
     return tuple(
         f"{name}: no longer sees an error in {files}, with the change of {by}" for name, files in lines
     )
-
-
-def list_green_when_broken(results: _Results) -> tuple[ProbeResult, ...]:
-    """Return the probes in which tests passed although the changed code was broken."""
-    kinds = (ProbeKind.BROKEN_CODE, ProbeKind.ORACLE)
-    found = (each for each in results if each.kind in kinds and each.check is CheckName.TESTS)
-    return tuple(each for each in found if each.end is ProbeEnd.SILENT and not each.softened)
 
 
 def list_hunks(case: Case) -> tuple[Hunk, ...]:

@@ -61,7 +61,6 @@ def find_leads(texts: Mapping[str, str]) -> Graph:
 
 
 def _find_packages(texts: Mapping[str, str]) -> Mapping[str, set[str]]:
-    """Return what each file of Go uses: files of its own package by names in them, and other packages."""
     folders: dict[str, set[str]] = {}
     for path in texts:
         folders.setdefault(path.rpartition("/")[0], set()).add(path)
@@ -125,7 +124,6 @@ def find_check_only(
 def _find_outside(
     texts: Mapping[str, str], tests: Graph, users: Graph, product: Collection[str]
 ) -> frozenset[str]:
-    """Return the files outside of the packages which no test uses without a package."""
     used = frozenset[str]().union(*tests.values())
     first = {
         path for path in tests if path not in used and is_source(path) and not path.endswith("conftest.py")
@@ -142,7 +140,6 @@ def _find_outside(
 
 
 def _turn_round(leads: Graph) -> Graph:
-    """Return the files that name each source file."""
     found: dict[str, set[str]] = {path: set() for path in leads}
     for path, named in leads.items():
         for each in named:
@@ -178,7 +175,6 @@ def _is_in_code(test: str) -> bool:
 
 
 def _is_kin(path: str, other: str) -> bool:
-    """Return whether two files are written in the same language, by their suffixes."""
     endings = {PurePosixPath(path).suffix, PurePosixPath(other).suffix}
     return len(endings) == 1 or endings <= {*_WEB}
 
@@ -205,7 +201,6 @@ def _imports(path: str, tree: ast.Module, known: Collection[str]) -> Iterator[st
 
 
 def _modules(path: str, node: ast.AST) -> Iterator[str]:
-    """Yield the modules that a node may import, as dotted paths from the repository's root."""
     if isinstance(node, ast.Import):
         for each in node.names:
             parts = each.name.split(".")
@@ -224,7 +219,6 @@ def _modules(path: str, node: ast.AST) -> Iterator[str]:
 
 
 def _places(path: str, word: str) -> Iterator[str]:
-    """Yield the paths that a word in a file may mean."""
     folder = PurePosixPath(path).parent
     word = word.replace("::", "/")
     for start in (folder, PurePosixPath()):
@@ -261,7 +255,6 @@ def find_declared(texts: Mapping[str, str], own: Collection[str]) -> set[str]:
 
 
 def _is_public(path: str, texts: Mapping[str, str]) -> bool:
-    """Return whether a file is the first module of a package, or lies where libraries usually lie."""
     folder = PurePosixPath(path).parent
     if path.endswith("__init__.py"):
         return f"{folder.parent}/__init__.py".removeprefix("./") not in texts
@@ -270,7 +263,6 @@ def _is_public(path: str, texts: Mapping[str, str]) -> bool:
 
 
 def _is_packaged(path: str, texts: Mapping[str, str], product: Collection[str]) -> bool:
-    """Return whether a module lies in a package or folder together with product code."""
     folder = PurePosixPath(path).parent
     if path.endswith(".py") and f"{folder}/__init__.py".removeprefix("./") not in texts:
         return path.startswith("src/")
@@ -307,14 +299,12 @@ def _asserts(path: str, text: str) -> bool:
 
 
 def _compares(path: str, text: str, test: str) -> bool:
-    """Return whether a test in another language passes the result of a call to a function of a file."""
     names = {PurePosixPath(path).stem, *(name for found in _DEFINED.findall(text) for name in found if name)}
     called = rf"(?m)(?:^|=>|[;{{!(])[ \t]*(?:{'|'.join(map(re.escape, names))})"
     return bool(re.search(rf"{called}(?:\([ \t]*(?:await )?[\w.:]+\(|[ \t][^\n]*(?:\$\(|`))", test))
 
 
 def _holds_values(text: str) -> bool:
-    """Return whether a module consists of named values only."""
     nodes = [
         node
         for node in parse_python(text).body
@@ -324,7 +314,6 @@ def _holds_values(text: str) -> bool:
 
 
 def _inherits(tree: ast.Module, own: Collection[str]) -> bool:
-    """Return whether a class with tests is derived from a name of the module."""
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     return any(
         any(isinstance(each, AnyFunction) and each.name.startswith("test") for each in node.body)
@@ -334,7 +323,6 @@ def _inherits(tree: ast.Module, own: Collection[str]) -> bool:
 
 
 def _is_expected(tree: ast.Module, own: set[str], foreign: set[str]) -> bool:
-    """Return whether a test compares results of other code with values of the module."""
     own, foreign = _spread(tree, own), _spread(tree, foreign)
     for node in ast.walk(tree):
         match node:
@@ -384,7 +372,6 @@ def _list_demands(node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
 
 
 def _settle(test: ast.expr, *, answer: bool) -> tuple[ast.expr, bool]:
-    """Return an expression without what turns its answer round, and the answer that is left."""
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=inner):
             return _settle(inner, answer=not answer)
@@ -397,7 +384,6 @@ def _settle(test: ast.expr, *, answer: bool) -> tuple[ast.expr, bool]:
 
 
 def _names_from(tree: ast.Module, paths: Collection[str]) -> set[str]:
-    """Return the names that a file imports from some modules."""
     stems = {
         (place.parent if place.stem == "__init__" else place).stem for place in map(PurePosixPath, paths)
     }
@@ -433,7 +419,6 @@ def _mentions(node: ast.AST, names: Collection[str]) -> bool:
 
 
 def _first(function: ast.expr) -> str:
-    """Return the first name of an expression such as `a.b.c`."""
     while isinstance(function, ast.Attribute):
         function = function.value
     return function.id if isinstance(function, ast.Name) else ""

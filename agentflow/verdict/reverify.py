@@ -85,7 +85,6 @@ class Copies(Record):
 
 
 def _imports(copies: Copies, place: Path) -> str:
-    """Return the import path by which a copy tests itself and not the installed packages."""
     root = copies.git.root
     if not any(is_python_environment(root / name) for name in SHARED):
         return ""
@@ -162,7 +161,6 @@ class Examination:
             yield Examined(subject="verdict", said=said, differs=True)
 
     def _mix_trees(self) -> dict[tuple[Side, Side], str]:
-        """Return the trees of both sides and those that mix code and checks of them, by surface and code."""
         if self._trees is None:
             return {}
         base, tree = self._trees
@@ -174,7 +172,6 @@ class Examination:
         }
 
     def _misbound(self, evidence: Evidence) -> Examined | None:
-        """Return the failure of a record that ran on other code or checks than it says, or None."""
         task = self._task
         judged = {item.evidence for item in (*task.baseline, *task.final, *task.held, *task.fresh)}
         tree = self._mixed.get((evidence.surface, evidence.code))
@@ -184,7 +181,6 @@ class Examination:
         return Examined(subject=evidence.id, said=said, differs=True)
 
     def _again(self, evidence: Evidence) -> Examined:
-        """Run the command of a record on its own tree, and compare."""
         tree = evidence.tree_before or ""
         if not self._git.has_tree(tree):
             return self._absent(evidence, tree)
@@ -228,7 +224,6 @@ class Examination:
         return Examined(subject=evidence.id, said=said, differs=is_judged, left_out=not is_judged)
 
     def _require(self, place: Place, tree: str) -> tuple[Check, ...]:
-        """Return the required checks of a tree, of which a copy is laid out."""
         if tree not in self._required:
             before, now = (self._git.list_paths(each) for each in ((self._trees or (tree,))[0], tree))
             added = find_added_projects(self._task.surface, before, now)
@@ -236,7 +231,6 @@ class Examination:
         return self._required[tree]
 
     def _require_now(self) -> tuple[Check, ...]:
-        """Return the required checks of the judged tree, where this repository has it."""
         tree = self._task.tree or ""
         if tree not in self._required and self._git.has_tree(tree):
             with self._copies.open(tree, self._shared) as place:
@@ -297,7 +291,6 @@ class Examination:
         return able - {item.check.name for item in items if item.evidence not in self._evidence}
 
     def _stale(self, here: str) -> Iterator[Examined]:
-        """Yield a failure if the files here are not the judged ones."""
         tree, apart = self._task.tree, find_hook_files(self._task)
         if tree is None or tree == here or not self._git.has_tree(tree):
             return
@@ -311,7 +304,6 @@ class Examination:
             yield Examined(subject="tree", said=said, differs=True)
 
     def _verdict(self, recorded: Verdict, problems: Iterable[str]) -> Examined:
-        """Judge again by the new results."""
         task = self._task
         found = judge(self._case(recorded))
         ending = conclude(task)
@@ -347,7 +339,6 @@ class Examination:
         return case.replace(weakened=tuple(dict.fromkeys((*recorded.weakened, *case.weakened))))
 
     def _probes(self, case: Case, seen: Inspection) -> tuple[ProbeResult, ...] | None:
-        """Run the recorded probes again, if the repository has the trees."""
         if self._task.probes is None or self._trees is None:
             return self._task.probes
         probing = ProbeContext(git=self._git, task=self._task, case=case, inspection=seen)
@@ -369,7 +360,6 @@ class Examination:
                     yield known if late else each
 
     def _recall(self, item: RequiredCheck) -> CheckRun:
-        """Return the new result of a check, or the recorded one if it could not run again."""
         evidence = self._evidence.get(item.evidence or "")
         if evidence is None:
             return CheckRun(check=item.check)
@@ -412,7 +402,6 @@ def is_observed(evidence: Evidence) -> bool:
 def _rerun(
     copies: Copies, probing: ProbeContext, plan: PlanProbes, seen: tuple[str, ...]
 ) -> tuple[ProbeResult, ...]:
-    """Run the probes of a plan again, in copies."""
     known: tuple[ProbeResult, ...] = ()
     while due := plan(probing, known):
         for probe in due:

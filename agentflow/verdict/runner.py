@@ -138,11 +138,6 @@ class Place(Record):
         return ran
 
 
-def _sleep(seconds: float) -> None:
-    """Wait in a worker thread, which a cancelled task ends."""
-    from_thread.run(anyio.sleep, seconds)
-
-
 class CheckSetup(Record):
     """All that running the checks of a task needs."""
 
@@ -200,7 +195,7 @@ class CheckSetup(Record):
                 imports=to_pythonpath(stage.view.place, self.places),
                 stage=stage,
                 cancelled=check_cancelled,
-                pause=_sleep,
+                pause=lambda seconds: from_thread.run(anyio.sleep, seconds),  # a cancelled task ends it
             )
         finally:
             with anyio.CancelScope(shield=True):
@@ -300,15 +295,16 @@ class CheckRunner:
     def _once(self, job: CheckJob, check: Check, place: Place, number: int) -> Shown:
         patient = check.replace(timeout=self._time_for(check))
         longest = job.longest if check.name is CheckName.TESTS else 0
-        watch = CheckWatch(tell=partial(self._tell_test, job, check), longest=longest)
+
+        def tell(test: str, seconds: float) -> None:
+            sides = {"surface": job.surface, "code": job.code}
+            event = TestRunsLong(check=check.name, test=test, seconds=seconds, **sides)
+            from_thread.run_sync(self._setup.store.emit, event)  # events are numbered in one thread
+
+        watch = CheckWatch(tell=tell, longest=longest)
         return place.run(
             patient, self._setup.choose_sink(job, check, number), job.choose_manner(check), watch
         )
-
-    def _tell_test(self, job: CheckJob, check: Check, test: str, seconds: float) -> None:
-        side = {"surface": job.surface, "code": job.code}
-        event = TestRunsLong(check=check.name, test=test, seconds=seconds, **side)
-        from_thread.run_sync(self._setup.store.emit, event)  # events are numbered in one thread
 
     def _time_for(self, check: Check) -> float:
         """Return the seconds a check may take; tests get thrice their base run if that came to its end."""

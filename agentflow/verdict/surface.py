@@ -130,7 +130,6 @@ def is_check_file(surface: Surface, path: str) -> bool:
 
 @lru_cache(maxsize=100_000)
 def _usual(path: str) -> Kind | None:
-    """Return why a path is a check file in any repository, by its name alone."""
     found = _pattern_of_kinds().fullmatch(path)
     return Kind[found.lastgroup] if found and found.lastgroup else None
 
@@ -150,7 +149,6 @@ def _pattern_of_kinds() -> re.Pattern[str]:
 
 @cache
 def _any(globs: tuple[str, ...]) -> re.Pattern[str]:
-    """Return an expression that matches a path if one of the globs does."""
     return re.compile("|".join(f"(?:{compile_glob(glob).pattern})" for glob in globs), re.DOTALL)
 
 
@@ -189,7 +187,6 @@ def find_surface(
 
 
 def _dot_folders(repository: Repository, commands: str) -> Iterator[str]:
-    """Yield the dot folders with Python tests that the checks' commands or the settings of pytest name."""
     hidden = (name for name in repository.files if name.endswith(".py") and find_dot_folder(name))
     yield from (
         find_dot_folder(name)
@@ -199,7 +196,6 @@ def _dot_folders(repository: Repository, commands: str) -> Iterator[str]:
 
 
 def _list_programs(repository: Repository, lines: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield what the commands of checks start by its path, and the scripts of a shell that they name."""
     for folder, line in lines:
         yield from (folder + name for name in _SHELL_SCRIPT.findall(line))
         for program in _PROGRAM.findall(line):
@@ -258,7 +254,6 @@ def _list_started(repository: Repository, folder: str, line: str) -> list[str]:
 
 
 def _plugins(repository: Repository) -> Iterator[str]:
-    """Yield the files of pytest plugins that conftest files or settings load."""
     conftests = (name for name in repository.files if name.rpartition("/")[2] == "conftest.py")
     listed = (found for name in conftests for found in _PLUGINS.findall(repository.read(name)))
     modules = [module for words in listed for module in _MODULE.findall(words)]

@@ -18,39 +18,23 @@ Definition = AnyFunction | ast.ClassDef
 
 def read_python(text: str) -> ast.Module | None:
     """Return the tree of Python code; None for a text that is none, or too deep to look at."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
     try:
-        return _read_levels(text)
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(text.removeprefix("\ufeff"))
     except NO_PYTHON:
         return None
-
-
-def parse_python(text: str) -> ast.Module:
-    """Return the tree of Python code; an empty one for a text that cannot be parsed."""
-    return read_python(text) or ast.Module(body=[], type_ignores=[])
-
-
-def is_too_deep(text: str) -> bool:
-    """Return whether a text may be Python code whose expressions or branches lie too deep to look at."""
-    try:
-        _read_levels(text)
-    except (RecursionError, MemoryError):
-        return True
-    except (SyntaxError, ValueError):
-        pass
-    return False
-
-
-def _read_levels(text: str) -> ast.Module:
-    """Return the tree of Python code, if what follows can walk through it."""
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
-    with warnings.catch_warnings(action="ignore"):
-        tree = ast.parse(text.removeprefix("\ufeff"))
     level: list[ast.AST] = [tree]
     for _ in range(_MOST_LEVELS):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
         if not level:
             return tree
-    raise RecursionError
+    return None
+
+
+def parse_python(text: str) -> ast.Module:
+    """Return the tree of Python code; an empty one for a text that cannot be parsed."""
+    return read_python(text) or ast.Module(body=[], type_ignores=[])
 
 
 def has_kind(node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> bool:
@@ -176,13 +160,3 @@ def may_reach_by_name(tree: ast.Module) -> bool:
             case _:
                 pass
     return False
-
-
-def is_empty(node: AnyFunction) -> bool:
-    """Return whether a function has no body to try, such as an abstract one."""
-    rest = [each for each in node.body if not is_constant(each)]
-    return all(isinstance(each, ast.Pass) or _is_unimplemented(each) for each in rest)
-
-
-def _is_unimplemented(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Raise) and node.exc is not None and "NotImplemented" in ast.unparse(node.exc)

@@ -36,7 +36,6 @@ def find_target_tests(git: Git, before: str | None, text: str, failing: frozense
 def _find_by_names(
     git: Git, tree: str | None, tests: frozenset[str], names: frozenset[str]
 ) -> frozenset[str]:
-    """Return the tests whose files contain one of the names."""
     if tree is None:
         return frozenset()
     files = find_test_files(git.list_paths(tree), tests)
@@ -100,7 +99,9 @@ def _narrow_part(part: CommandPart, tests: Collection[str], options: str) -> Com
         return part.replace(command=f"{found['start']}{_by_file(inside)}{options}")
     found = UNITTEST.fullmatch(part.command)
     assert found is not None
-    return part.replace(command=f"{found['start']} {found['search'].rstrip()}{_by_id(tests)}")
+    named = sorted({find_id_prefix(test) or test for test in tests})
+    options = "".join(f" -k {shlex.quote(each)}" for each in named)
+    return part.replace(command=f"{found['start']} {found['search'].rstrip()}{options}")
 
 
 def describe_one_test(check: Check) -> str:
@@ -141,20 +142,9 @@ def _read_part(part: CommandPart) -> Iterable[str]:
 
 
 def _by_file(tests: Collection[str]) -> str:
-    """Return the files of tests and a filter by name."""
-    names = sorted({_name(test) for test in tests})
+    inside = (test.partition("::")[2].partition("[")[0] for test in tests)
+    names = sorted({each.rpartition("::")[2] for each in inside})  # one is empty where a whole file is meant
     files = "".join(f" {shlex.quote(file)}" for file in sorted({get_test_file(test) for test in tests}))
     if len(names) > _MOST_NAMES or not all(map(str.isidentifier, names)):
         return files
     return f"{files} -k {shlex.quote(_OR.join(names))}"
-
-
-def _name(test: str) -> str:
-    """Return the function of a test, without its case; empty where a whole file is meant."""
-    return test.partition("::")[2].partition("[")[0].rpartition("::")[2]
-
-
-def _by_id(tests: Collection[str]) -> str:
-    return "".join(
-        f" -k {shlex.quote(each)}" for each in sorted({find_id_prefix(test) or test for test in tests})
-    )

@@ -28,13 +28,10 @@ RECORD = r"""LANGUAGES: tuple[Language, ...] = (
         settings=("lish.conf",),
         packages=("lish_modules",),
         caches=(".lish_cache",),
-        breaks='echo "{word}" >&2; exit 97',
-        lexer=Lexer(comment=r"#[^\n]*", strings=(r'"[^"\n]*"',), code=r'[^"#]', odd="(?!)"),
     ),"""
 LEFT_OUT = (
     '        tests=("*_proves.lish",),\n',
     '        settings=("lish.conf",),\n',
-    """        lexer=Lexer(comment=r"#[^\\n]*", strings=(r'"[^"\\n]*"',), code=r'[^"#]', odd="(?!)"),\n""",
 )
 CODE = """add() {
   echo $(($1 - $2))

@@ -94,13 +94,18 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
     tests, spoken = (_tests(git, task), _find_spoken(git, task, changed)) if code else ((), ())
     findings = find_tampering(changed, tests, spoken)
     product = (each for each in found if each.path in code)
+    is_all_fixtures = all(_is_new_fixture(each, task.surface) for each in found)
     own = (one for each in product for one in find_own_checks(each.path, each.before, each.after))
     return Inspection(
-        checks=tuple(_add_findings(each, findings) for each in changed if each.kind),
+        checks=tuple(
+            each.replace(findings=tuple(finding for finding in findings if finding.path == each.path))
+            for each in changed
+            if each.kind
+        ),
         code=(*(finding for finding in findings if finding.path in code), *own),
         same_behaviour=is_same_program(git, task, found),
         changed_tests=_find_changed_tests(found, changed),
-        new_fixtures=_find_new_fixtures(found, task.surface),
+        new_fixtures=tuple(each.path for each in found) if is_all_fixtures else (),
         new_projects=find_new_projects(task.surface, settings, before),
         suppressed=_find_suppressions(task, changed),
         dependencies=_dependencies(git, task, [each.path for each in found if find_manifest(each.path)]),
@@ -110,33 +115,18 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
 
 
 def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[TextDiff]) -> frozenset[str]:
-    """Return the new and changed tests, if only tests and documents changed."""
     kinds = {each.path: each.kind for each in changed}
     tests = [each for each in texts if kinds[each.path] is Kind.TESTS]
     if not all(each in tests or (kinds[each.path] is None and is_document(each)) for each in texts):
         return frozenset()
-    left = [each for each in tests if each.after and not _loses_tests(each)]  # one gone is asked about
-    found = [_tests_of(each) for each in left]
+    found = list[frozenset[str]]()
+    for path, before, after in ((each.path, each.before, each.after) for each in tests if each.after):
+        if not path.endswith(".py"):
+            found.append(find_added_tests(path, before, after))
+        elif not has_only_lost_functions(before, after):  # one gone is asked about
+            found.append(find_changed_tests(before, after))
     is_clear = all(each.is_whole for each in texts) and all(found)
     return frozenset[str]().union(*found) if is_clear else frozenset()
-
-
-def _loses_tests(change: ChangedTexts) -> bool:
-    """Return whether a file of tests lost functions, and nothing else happened to it."""
-    return change.path.endswith(".py") and has_only_lost_functions(change.before, change.after)
-
-
-def _tests_of(change: ChangedTexts) -> frozenset[str]:
-    """Return the new and changed tests of a file, if nothing else in it changed."""
-    if change.path.endswith(".py"):
-        return find_changed_tests(change.before, change.after)
-    return find_added_tests(change.path, change.before, change.after)
-
-
-def _find_new_fixtures(changes: tuple[ChangedTexts, ...], surface: Surface) -> tuple[str, ...]:
-    """Return the changed files if all are new or longer data of the tests."""
-    is_all = all(_is_new_fixture(each, surface) for each in changes)
-    return tuple(each.path for each in changes) if is_all else ()
 
 
 def _is_new_fixture(change: ChangedTexts, surface: Surface) -> bool:
@@ -173,14 +163,12 @@ def _is_whole(added: str) -> bool:
 
 
 def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Difference, ...]:
-    """Return what changed in manifests and lock files."""
     names = [f"{tree}:{path}" for path in paths for tree in task.trees]
     read = git.read_texts(names, _LOCK_BYTES) if names else ()
     return tuple(compare(*each) for each in zip(paths, read[::2], read[1::2], strict=True))
 
 
 def _find_suppressions(task: TaskState, changed: Iterable[TextDiff]) -> tuple[str, ...]:
-    """Return the new comments by which the product suppresses a required check."""
     names = {item.check.name for item in task.baseline if item.evidence}
     code = (each for each in changed if not each.kind and is_source(each.path))
     return tuple(
@@ -219,21 +207,18 @@ def find_own_checks(path: str, before: str, after: str) -> Iterator[Remark]:
 
 
 def _list_started(path: str, text: str) -> list[ast.If]:
-    """Return the blocks of a Python file that run only when it is started as a program."""
     body = parse_python(text).body if path.endswith(".py") else []
     blocks = [node for node in body if isinstance(node, ast.If)]
     return [node for node in blocks if "__name__" in ast.unparse(node.test)]
 
 
 def _compares(node: ast.AST) -> bool:
-    """Return whether a statement may fail by a comparison."""
     is_asked = isinstance(node, ast.If) and "__name__" not in ast.unparse(node.test)
     inner = [each for part in node.body for each in ast.walk(part)] if is_asked else []  # type: ignore[attr-defined]
     return isinstance(node, ast.Assert) or any(isinstance(each, ast.Raise) for each in inner)
 
 
 def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:
-    """Return the diffs of a changed file: two where it holds both product and checks."""
     kind = find_kind_for_verdict(each.path, surface)
     if kind is None and is_shared(each.path) and mix(each.path, each.before, each.after) != each.after:
         kind = Kind.RUNNER
@@ -256,12 +241,7 @@ def _see_settings(change: TextDiff, before: Iterable[str]) -> TextDiff:
     return change.replace(kind=Kind.RUNNER) if is_setting else change
 
 
-def _add_findings(each: TextDiff, findings: tuple[Remark, ...]) -> TextDiff:
-    return each.replace(findings=tuple(finding for finding in findings if finding.path == each.path))
-
-
 def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
-    """Return the texts of the tests before the task, whose values code should not know."""
     kinds, base = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED), task.trees[0]
     paths = (path for path in git.list_paths(base) if find_kind(path, task.surface) in kinds)
     return git.read_texts([f"{base}:{path}" for path in islice(paths, _TEST_FILES)], _TEXT_BYTES)
@@ -295,7 +275,6 @@ def find_added_secrets(diff: str) -> tuple[str, ...]:
 
 
 def _hits(diff: str) -> Iterator[tuple[str, str]]:
-    """Yield place and text of the added lines that redaction would change."""
     path, number, is_head = "", 0, True
     added: list[tuple[str, str]] = []
     for row in diff.split("\n"):

@@ -70,14 +70,12 @@ def _compare_test(
 
 
 def _marks(test: AnyFunction) -> frozenset[str]:
-    """Return the marks and calls by which a test is skipped or may fail."""
     named = {get_last_word(node) for mark in test.decorator_list for node in ast.walk(mark)}
     called = {get_last_word(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
     return frozenset((named | called) & _SKIPS)
 
 
 def _cases(test: AnyFunction) -> int:
-    """Return how many cases the lists of its `parametrize` marks make."""
     number = 1
     for mark in test.decorator_list:
         if isinstance(mark, ast.Call) and get_last_word(mark.func) == "parametrize" and len(mark.args) > 1:
@@ -92,7 +90,6 @@ def _leaves_early(test: AnyFunction) -> bool:
 
 
 def _statements(test: AnyFunction) -> list[ast.stmt]:
-    """Return the body without its docstring."""
     return test.body[is_constant(test.body[0]) :]
 
 
@@ -112,7 +109,6 @@ def _assertions(test: AnyFunction) -> Iterator[str]:
 
 
 def _is_weak(assertion: str) -> bool:
-    """Return whether an assertion accepts many results."""
     match parse_python(assertion).body:
         case [ast.Assert(test=ast.Compare(ops=[ast.Eq() | ast.Is()], comparators=[right]))]:
             return not _LOOSE.isdisjoint(map(get_last_word, ast.walk(right)))
@@ -160,7 +156,6 @@ def strip_to_names(functions: Collection[str]) -> frozenset[str]:
 
 
 def _asserts(function: ast.AST) -> bool:
-    """Return whether a function has an assertion, a call of one, or expects an error."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assert):
             return True
@@ -172,7 +167,6 @@ def _asserts(function: ast.AST) -> bool:
 
 
 def _functions_of(node: ast.AST, owner: str) -> Iterator[tuple[str, AnyFunction]]:
-    """Yield the functions and methods of a module, each with its qualified name."""
     for each in ast.iter_child_nodes(node):
         if isinstance(each, AnyFunction):
             yield f"{owner}{each.name}", each
@@ -181,7 +175,6 @@ def _functions_of(node: ast.AST, owner: str) -> Iterator[tuple[str, AnyFunction]
 
 
 def _rest_of(node: ast.AST, owner: str, left_out: Collection[str]) -> Iterator[str]:
-    """Yield the rest of a test module without some functions and the imports."""
     for each in ast.iter_child_nodes(node):
         if isinstance(each, ast.ClassDef):
             parts = (*each.bases, *each.keywords, *each.decorator_list)
@@ -242,7 +235,6 @@ def _only_gains_cases(old: AnyFunction, new: AnyFunction) -> bool:
 
 
 def _list_cases(mark: ast.expr) -> tuple[str, Counter[str]]:
-    """Return a decorator without its list of cases, and those."""
     match mark:
         case ast.Call(args=[names, ast.List(elts=rows) | ast.Tuple(elts=rows), *rest]) if (
             get_last_word(mark.func) == "parametrize"

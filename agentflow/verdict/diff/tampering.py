@@ -128,7 +128,6 @@ def _look(changed: TextDiff, known: frozenset[str], usual: Collection[str]) -> I
 
 
 def _is_raised(rule: _Rule, changed: TextDiff, text: str) -> bool:
-    """Return whether a line of a check's settings only has a higher number than before."""
     if not (rule.sure and changed.kind):
         return False
     old = (line for line in changed.before.splitlines() if _NUMBER.sub("", line) == _NUMBER.sub("", text))
@@ -139,7 +138,6 @@ def _is_raised(rule: _Rule, changed: TextDiff, text: str) -> bool:
 def _find_repeated(
     changed: TextDiff, added: Sequence[tuple[int, str]], known: frozenset[str]
 ) -> Iterator[Remark]:
-    """Yield where code gained several of the very values that the tests use."""
     shared = [(line, text) for line, text in added if not known.isdisjoint(_literals(text))]
     values = {value for _, text in shared for value in _literals(text)} & known
     odd = {value for value in values if value.isdigit() and int(value) not in _COMMON}
@@ -177,7 +175,6 @@ def _find_compared(changed: TextDiff, known: Collection[str]) -> Iterator[Remark
 
 
 def _decides(node: "Node") -> bool:
-    """Return whether a literal is compared for equality, or stands in a key or case."""
     for _ in range(_DEPTH):
         parent = node.parent
         if parent is None or parent.type in _APART:
@@ -215,7 +212,6 @@ def list_changed_lines(changed: TextDiff) -> list[Hunk]:
 
 
 def _spans(changed: TextDiff) -> list[range]:
-    """Return what was inserted, replaced and deleted, counted from 0 in the file as it is now."""
     found = find_differences(changed.before.splitlines(), changed.after.splitlines())
     return [range(start, end) for *_, start, end in found]
 

@@ -91,7 +91,11 @@ def find_weakening(
     """Return what the change did to the checks, judged by what the original ones show on the new code."""
     runs = tuple(judged)
     moved = _find_moved_files(changes, runs)
-    changes = [each for each in changes if each.path not in moved and not _is_own(each, new_projects)]
+    # settings of a new project concern its tests alone, and leave none of these out
+    own = {
+        each.path for each in changes if each.kind is Kind.RUNNER and get_folder(each.path) in new_projects
+    }
+    changes = [each for each in changes if each.path not in moved | own]
     results = [
         each for run in runs for each in (*_find_lost_tests(run, changes, moved), *_other_results(run))
     ]
@@ -115,7 +119,6 @@ def _list_weaker(change: TextDiff) -> list[Remark]:
 def _find_lost_tests(
     judged: JudgedCheck, changes: Sequence[TextDiff], moved: Collection[str]
 ) -> Iterator[_Result]:
-    """Yield the tests that would still give a result as they were, and no longer run."""
     base, final, held = judged.base, judged.final, judged.held
     apart = list_left_out(base, final)
     lost = (base.tests_with_result - final.tests_with_result) & (held.tests_with_result | apart)
@@ -187,7 +190,6 @@ def _list_moved(path: str, judged: JudgedCheck) -> Iterator[str]:
 
 
 def _find_moved_files(changes: Sequence[TextDiff], runs: Sequence[JudgedCheck]) -> frozenset[str]:
-    """Return the old and the new path of each file that only moved, with its project."""
     new = {each.path: each for each in changes if each.after and not each.before}
     gone = [each for each in changes if each.before and not each.after]
     pairs = ((each, new.get(path)) for each in gone for run in runs for path in _list_moved(each.path, run))
@@ -203,7 +205,6 @@ def _list_differing_moves(changes: Sequence[TextDiff], runs: Sequence[JudgedChec
 
 
 def _other_results(judged: JudgedCheck) -> Iterator[_Result]:
-    """Yield what only the original checks complain about on the new code."""
     base, final, held = judged.base, judged.final, judged.held
     for test in sorted(held.list_ids(*RED) - final.list_ids(*RED)):
         yield test, "still fails with the original files"
@@ -229,11 +230,6 @@ def _is_hidden(base: CheckRun, final: CheckRun, held: CheckRun) -> bool:
     return bool(base.outcomes) or not held.green
 
 
-def _is_own(change: TextDiff, new_projects: Collection[str]) -> bool:
-    """Return whether settings concern the tests of a new project alone, and leave none of these out."""
-    return change.kind is Kind.RUNNER and get_folder(change.path) in new_projects
-
-
 def _untold(changes: Sequence[TextDiff], judged: Sequence[JudgedCheck]) -> Iterator[str]:
     """Yield the changes that the results of the original checks cannot reveal."""
     tests = [each for each in judged if each.base.check.name is CheckName.TESTS]
@@ -251,7 +247,6 @@ def _untold(changes: Sequence[TextDiff], judged: Sequence[JudgedCheck]) -> Itera
 
 
 def _describe(change: TextDiff) -> list[str]:
-    """Return what was done to a file, at least that it changed or is new."""
     found = [finding.describe() for finding in change.findings]
     return found or [f"{change.path} {'changed' if change.before else 'is new'} and counts as {change.kind}"]
 
@@ -284,7 +279,7 @@ def _is_shown(file: TextDiff, shown: Collection[str]) -> bool:
     return defined <= {get_test_function(test) for test in shown}
 
 
-def can_steer_tests(path: str, kind: Kind | None, before: str, after: str, commands: Iterable[str]) -> bool:
+def can_steer_tests(path: str, kind: Kind | None, before: str, after: str, commands: Collection[str]) -> bool:
     """Return whether a changed file can affect tests that do not mention it.
 
     `commands` are those of the tests: a Makefile decides nothing where they do not start make.
@@ -297,18 +292,14 @@ def can_steer_tests(path: str, kind: Kind | None, before: str, after: str, comma
         case Kind.RUNNER:
             return _settings(path, before) != _settings(path, after)
         case Kind.BUILD:
-            return any(word in path.lower() and _starts(tool, commands) for word, tool in _RECIPES.items())
+            tools = (tool for word, tool in _RECIPES.items() if word in path.lower())
+            return any(re.search(rf"(?<![\w-]){tool}", said) for tool in tools for said in commands)
         case Kind.START | Kind.NAMED | Kind.OBSERVED | Kind.SETTING:
             is_code = PurePosixPath(path).suffix not in _VALUES
             return is_code and not (path.endswith(".py") and _only_gains(before, after))
 
 
-def _starts(tool: str, commands: Iterable[str]) -> bool:
-    return any(re.search(rf"(?<![\w-]){tool}", command) for command in commands)
-
-
 def _settings(path: str, text: str) -> object:
-    """Return what a settings file says to a test runner; its whole text if it cannot be parsed."""
     name = path.rpartition("/")[2]
     if (
         name.lstrip(".").partition(".")[0] in _OTHER_TOOLS

@@ -1,48 +1,47 @@
 """Code that is wrong on purpose: broken functions, tests that must fail, names that do not exist."""
 
-import ast
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 from secrets import randbelow, token_hex
 
 from agentflow.checks.run import Shown
 from agentflow.core.check_command import PYTEST, CommandPart
 from agentflow.core.evidence import Check, CheckName, TestOutcome
-from agentflow.core.languages import SCRIPTS, find_language
+from agentflow.core.languages import SCRIPTS
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.languages.grammars import parse_source
-from agentflow.verdict.syntax import (
-    AnyFunction,
-    find_first_line,
-    parse_python,
-    skip_docstring,
-)
+from agentflow.mutants.edits import list_result_types
 from agentflow.verdict.target_tests import UNITTEST, find_python_part
 
-_RAISES_WHILE_TESTING = (
-    "('pytest' not in __import__('sys').modules or 'PYTEST_CURRENT_TEST' in __import__('os').environ)"
-    " and (_ for _ in ()).throw(RuntimeError('broken on purpose'))"
+_WHILE_TESTING = (
+    "if 'pytest' not in __import__('sys').modules or 'PYTEST_CURRENT_TEST' in __import__('os').environ: "
 )
 
 
-def break_functions(path: str, text: str) -> str | None:
-    """Return code in which every function fails; None if there are none or the language is unknown.
+def give_defaults(path: str, text: str) -> str | None:
+    """Return code in which every function ends at once with a default result; None where that is unknown.
 
-    A package may call its functions as it is loaded: under pytest those of Python fail while a test runs.
+    A package may call its functions as it is loaded: under pytest those of Python do so while a test runs.
     """
-    language, tree = find_language(path), parse_source(path, text)
-    statement = ((language.breaks if language else "") or "").format(word="broken on purpose")
-    if tree is None or not statement or not tree.nodes["body"]:
+    tree = parse_source(path, text)
+    if tree is None or not tree.grammar.early_return or not tree.nodes["body"]:
         return None
-    statement = _RAISES_WHILE_TESTING if path.endswith(".py") else statement.rstrip(";")
     source = bytearray(tree.text)
-    for at in sorted((each.start_byte for each in tree.nodes["body"]), reverse=True):
-        inside = at + (source[at : at + 1] == b"{")
-        begin = source[source.rfind(b"\n", 0, at) + 1 : at]
-        behind = b"; " if begin.strip() else b"\n" + begin  # Python allows no `if` behind a semicolon
-        source[inside:inside] = (b" " if inside > at else b"") + statement.encode() + behind
+    for node in reversed(tree.nodes["body"]):
+        kinds = list_result_types(tree, node.parent) if node.parent else []
+        results = ", ".join(tree.grammar.defaults[0].format(type=kind) for kind in kinds)
+        statement = tree.grammar.early_return.format(results=results)
+        inside = node.start_byte + (source[node.start_byte : node.start_byte + 1] == b"{")
+        begin = source[source.rfind(b"\n", 0, inside) + 1 : inside].decode()
+        behind = "; "
+        if path.endswith(".py"):
+            statement, behind = f"{_WHILE_TESTING}{statement}", f"\n{begin}"
+            if begin.strip():  # all in one line
+                behind = f"\n{begin[: -len(begin.lstrip())]} "
+                statement = f"{behind}{statement}"
+        source[inside:inside] = f"{statement}{behind}".encode()
     return source.decode("utf-8", "replace")
 
 
@@ -162,52 +161,9 @@ def _list_import_folders(part: CommandPart) -> tuple[str, ...]:
 
 
 def _modules(path: str, tops: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the dotted names under which a file may be imported."""
     top = next((f"{folder}/" for folder in tops if path.startswith(f"{folder}/")), "")
     place = PurePosixPath(path.removeprefix(top))
     if place.suffix != ".py":
         return ()
     parts = place.parent.parts if place.name == "__init__.py" else (*place.parent.parts, place.stem)
     return (".".join(parts),) if parts and all(part.isidentifier() for part in parts) else ()
-
-
-class Planted(Record):
-    """A function that contains an undefined name."""
-
-    place: str
-    """The file and the function, by which it is found on another tree."""
-    word: str
-
-
-def plant_names(texts: Mapping[str, str], word: str) -> tuple[dict[str, str | None], tuple[Planted, ...]]:
-    """Return Python files with an undefined name in each function, and the place of each."""
-    files, found = dict[str, str | None](), list[Planted]()
-    for path, text in texts.items():
-        lines = text.splitlines(keepends=True)
-        for name, node in reversed(list(_functions(text))):
-            if len(found) < _MOST and (line := _find_place(node)):
-                planted = Planted(place=f"{path}: {name}", word=f"{word}_{len(found)}_")
-                indent = " " * node.body[-1].col_offset
-                lines.insert(line - 1, f"{indent}{planted.word}\n")
-                found.append(planted)
-        files[path] = "".join(lines)
-    return files, tuple(found)
-
-
-def _functions(text: str) -> Iterator[tuple[str, AnyFunction]]:
-    """Yield the functions of a module and the methods of its classes."""
-    for node in parse_python(text).body:
-        if isinstance(node, AnyFunction):
-            yield node.name, node
-        for inner in node.body if isinstance(node, ast.ClassDef) else ():
-            if isinstance(inner, AnyFunction):
-                yield f"{getattr(node, 'name', '')}.{inner.name}", inner
-
-
-def _find_place(node: AnyFunction) -> int | None:
-    """Return the line before which a statement can be inserted; None where there is no such line."""
-    at = skip_docstring(node)
-    body = node.body[at:]
-    if not body or body[0].lineno in (node.lineno, node.body[0].end_lineno if at else 0):
-        return None
-    return find_first_line(body[0])

@@ -85,10 +85,6 @@ class Piece(Record):
     hunks: tuple[LineSpan, ...]
 
     @property
-    def place(self) -> str:
-        return ", ".join(hunk.lines.place for hunk in self.hunks)
-
-    @property
     def added(self) -> str:
         return "".join(hunk.added for hunk in self.hunks)
 
@@ -130,7 +126,6 @@ def take_back(piece: Piece) -> dict[str, str | None]:
 
 
 def _without(change: ChangedTexts, piece: Piece) -> str:
-    """Return the text of a file with the lines of a piece reverted."""
     old, new = _lines(change.before), _lines(change.after)
     parts, place = list[str](), 0
     for hunk in (each for each in piece.hunks if each.change == change):
@@ -156,7 +151,6 @@ def _pieces(change: ChangedTexts) -> list[Piece]:
 
 
 def _by_definition(change: ChangedTexts, hunk: LineSpan) -> Iterator[LineSpan]:
-    """Yield inserted Python lines, cut where functions and classes begin."""
     begins = _begins(change) if hunk.old[0] == hunk.old[1] else ()
     first, last = hunk.new
     cuts = sorted({first, *(line for line in begins if first < line < last)})
@@ -193,7 +187,6 @@ _FindOther = Callable[[Piece, list[Piece]], Piece | None]
 
 
 def _join_pieces(pieces: list[Piece], find: _FindOther) -> list[Piece]:
-    """Join each piece with the one among the others that it belongs to, if there is one."""
     kept = list(pieces)
     for piece in pieces:
         other = find(piece, [each for each in kept if each != piece])
@@ -203,14 +196,12 @@ def _join_pieces(pieces: list[Piece], find: _FindOther) -> list[Piece]:
 
 
 def _find_user(piece: Piece, others: list[Piece]) -> Piece | None:
-    """Return the first piece of the same file that uses what a piece of imports brings."""
     names = _find_imports(piece)
     mine = (each for each in others if each.hunks[0].path == piece.hunks[0].path)
     return next((each for each in mine if names & {*re.findall(r"\w+", each.added)}), None)
 
 
 def _find_imports(piece: Piece) -> frozenset[str]:
-    """Return the names that a piece imports; none if the piece does anything else."""
     path = piece.hunks[0].path
     texts = (piece.added, piece.removed)
     trees = [read_python(textwrap.dedent(text)) for text in texts]
@@ -243,7 +234,6 @@ def _core(text: str) -> str:
 
 
 def _is_neutral(piece: Piece) -> bool:
-    """Return whether a piece cannot change what the program does."""
     taken = (each.replace(before=_without(each, piece), modes=(each.modes[1],) * 2) for each in piece.changes)
     return all(map(_is_equal, taken)) or _drops_unused(piece) or _only_describes(piece)
 
@@ -285,7 +275,6 @@ def _read_plain(node: ast.stmt) -> str:
 
 
 def _find_function(tree: ast.Module, line: int) -> str:
-    """Return the name of the innermost function around a line; empty for none."""
     around = [
         node
         for node in ast.walk(tree)

@@ -15,8 +15,8 @@ from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import Case, find_hook_files, find_tests
 from agentflow.verdict.diff.inspection import Inspection
 from agentflow.verdict.mixed_files import is_shared
-from agentflow.verdict.probes.breaking import Planted, hide_from_linters, is_silent
-from agentflow.verdict.probes.oracle import Clone, find_softened, has_failed_clone, has_passing
+from agentflow.verdict.probes.breaking import hide_from_linters, is_silent
+from agentflow.verdict.probes.oracle import find_softened, gave_results
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.runner import Place
 from agentflow.verdict.surface import is_check_file, is_document, is_document_path
@@ -123,10 +123,8 @@ class Probe(Record):
     code: Side = Side.FINAL
     tests: frozenset[str] = frozenset()
     """The tests that pass on the tree as it is; none where a runner tells no names."""
-    clones: tuple[Clone, ...] = ()
-    with_controls: Check | None = None
-    """The check to run once more if a clone passes."""
-    planted: tuple[Planted, ...] = ()
+    copies: Mapping[str, str] = {}
+    """Copies of these tests that must fail, each with the value that it no longer expects."""
     unrun: ProbeEnd | None = None
     """Why there is no run of it."""
 
@@ -138,12 +136,7 @@ class Probe(Record):
         """Run the check in a copy of the tree."""
         if self.unrun:
             return self.leave_out()
-        shown, said = place.try_elsewhere(self.check)
-        if self.with_controls is None or not has_passing(self.clones, shown.outcomes):
-            return self.read(shown, said)
-        whole = self.with_controls.replace(timeout=self.check.timeout)
-        result = self.read(*place.try_elsewhere(whole))
-        return result.replace(seconds=result.seconds + shown.execution.seconds)
+        return self.read(place.try_elsewhere(self.check)[0])
 
     def is_fast_without(self, place: Place) -> bool:
         """Return whether the check ends soon on the tree as it is, so that only what was broken can hang it.
@@ -154,17 +147,15 @@ class Probe(Record):
         runs = (place.try_elsewhere(check)[0] for _ in range(CONTROLS))
         return all(not shown.execution.timed_out and not self._is_red(shown) for shown in runs)
 
-    def read(self, shown: Shown, said: str) -> ProbeResult:
-        """Return the result of a run from what it showed and printed."""
-        result = self._result(self._end(shown, said), shown.execution.seconds)
+    def read(self, shown: Shown) -> ProbeResult:
+        """Return the result of a run from what it showed."""
+        result = self._result(self._end(shown), shown.execution.seconds)
         if self.kind is ProbeKind.TESTS_ONLY:
             return result.replace(tests=tuple(sorted(self.tests)))
-        if self.planted:
-            return result.replace(subjects=self._places(said))
-        if self.clones:
+        if self.copies:
             differing = sorted(test for test in self.tests if shown.outcomes.get(test) in RED)
             return result.replace(
-                softened=find_softened(self.clones, shown.outcomes), differing=tuple(differing)
+                softened=find_softened(self.copies, shown.outcomes), differing=tuple(differing)
             )
         return result
 
@@ -183,7 +174,7 @@ class Probe(Record):
             code=self.code,
         )
 
-    def _end(self, shown: Shown, said: str) -> ProbeEnd:
+    def _end(self, shown: Shown) -> ProbeEnd:
         if shown.execution.timed_out and self.tests.isdisjoint(shown.list_ids(*RED)):
             return ProbeEnd.TIMED_OUT
         match self.kind:
@@ -192,27 +183,17 @@ class Probe(Record):
             case ProbeKind.TESTS_ONLY:
                 is_red, applied = self.tests <= shown.list_ids(*RED), True
             case ProbeKind.ORACLE:
-                softened = find_softened(self.clones, shown.outcomes)
-                is_red = not softened if self.clones else self._is_red(shown, is_each=True)
-                applied = not self.clones or has_failed_clone(self.clones, shown.outcomes)
-            case ProbeKind.PLANTED:
-                is_red, applied = bool(self._places(said)) is (self.code is Side.BASE), True
+                is_red = not find_softened(self.copies, shown.outcomes)
+                applied = gave_results(self.copies, shown.outcomes)
             case _:
                 is_red, applied = self._is_red(shown), True
         if not applied:
             return ProbeEnd.NOT_APPLIED
         return ProbeEnd.RED_AS_IT_MUST if is_red else ProbeEnd.SILENT
 
-    def _places(self, said: str) -> tuple[str, ...]:
-        """Return where a checker misses the planted name in the new code, or found it in the old code."""
-        is_told = self.code is Side.BASE
-        return tuple(each.place for each in self.planted if (each.word in said) is is_told)
-
-    def _is_red(self, shown: Shown, *, is_each: bool = False) -> bool:
-        """Return whether one of the tests, or each, did not pass, or else the check failed as a whole."""
+    def _is_red(self, shown: Shown) -> bool:
         if self.tests:
-            passed = self.tests & shown.list_ids(TestOutcome.PASSED)
-            return not passed if is_each else passed != self.tests
+            return not self.tests <= shown.list_ids(TestOutcome.PASSED)
         return shown.execution.exit_code != 0 or bool(shown.list_ids(*RED))
 
 

@@ -498,8 +498,7 @@ def test_a_change_that_is_not_proven_is_refused(name: str) -> None:
 PROBED: dict[str, tuple[tuple[ProbeResult, ...], list[str]]] = {
     "a canary that fails": ((probed(ProbeKind.CANARY, RED_AS_IT_MUST),), []),
     "a canary that fails with no code": ((CANARY, CANARY.replace(code=Side.BASE)), []),
-    "tests that pass with broken code": ((probed(ProbeKind.BROKEN_CODE),), ["green_when_broken:tests"]),
-    "broken code that was not read": ((probed(ProbeKind.BROKEN_CODE, ProbeEnd.NOT_APPLIED),), []),
+    "copies of tests that gave no result": ((probed(ProbeKind.ORACLE, ProbeEnd.NOT_APPLIED),), []),
     "lines that nothing needs": ((probed(ProbeKind.WITHOUT_HUNK),) * 2, [Caveat.UNPROVED]),
     "lines that all tests need": (
         (probed(ProbeKind.WITHOUT_HUNK), probed(ProbeKind.WITHOUT_HUNK, RED_AS_IT_MUST)),

@@ -1,43 +1,62 @@
 import pytest
 
-from agentflow.verdict.probes.breaking import break_functions
+from agentflow.verdict.probes.breaking import give_defaults
 
-PYTHON = "LIMIT = 3\n\n\ndef a():\n    if LIMIT:\n        return 1\n\n\nclass B:\n    def b(self): return 2\n"
+PYTHON = """LIMIT = 3
 
 
-def test_each_function_of_python_raises_while_a_test_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = break_functions("a.py", PYTHON)
+def a():
+    \"\"\"Say one.\"\"\"
+    if LIMIT:
+        return 1
+
+
+class B:
+    def b(self): return 2
+
+    async def c(self):
+        yield 3
+"""
+
+
+def test_each_function_of_python_gives_nothing_while_a_test_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = give_defaults("a.py", PYTHON)
     assert text is not None
     found: dict[str, object] = {}
     exec(text, found)  # code of this test
     for name in ("a", "B().b"):
-        with pytest.raises(RuntimeError, match="broken on purpose"):
-            eval(f"{name}()", found)
+        assert eval(f"{name}()", found) is None
         with monkeypatch.context() as context:
             context.delenv("PYTEST_CURRENT_TEST")
             assert eval(f"{name}()", found)
-    assert break_functions("a.py", "A = 1\n") is None
+    assert give_defaults("a.py", "A = 1\n") is None
 
 
 @pytest.mark.parametrize(
     ("path", "text", "broken"),
     [
-        ("a.js", "function f(a) {\n  return 1\n}\n", 'function f(a) { throw new Error("broken on purpose");'),
-        ("a.ts", "class A {\n  f(): number {\n    return 1\n  }\n}\n", "f(): number { throw new Error"),
+        ("a.js", "function f(a) {\n  return 1\n}\n", "function f(a) {return; "),
+        ("a.ts", "class A {\n  f(): number {\n    return 1\n  }\n}\n", "f(): number {return undefined!; "),
+        ("a.go", "package a\n\nfunc F() int {\n\treturn 1\n}\n", "func F() int {return *new(int); "),
         (
             "a.go",
-            "package a\n\nfunc F() int {\n\treturn 1\n}\n",
-            'func F() int { panic("broken on purpose");',
+            "package a\n\nfunc F() (a, b *T, e error) {\n\tg()\n}\n",
+            "return *new(*T), *new(*T), *new(error);",
         ),
-        ("a.rs", "impl A {\n    fn f(&self) -> i64 {\n        1\n    }\n}\n", "fn f(&self) -> i64 { panic!"),
-        ("a.java", "class A {\n    int f() {\n        return 1;\n    }\n}\n", "int f() { if (true) throw"),
+        ("a.go", "package a\n\nfunc F() {\n\tg()\n}\n", "func F() {return ; "),
+        (
+            "a.rs",
+            "impl A {\n    fn f(&self) -> i64 {\n        1\n    }\n}\n",
+            "i64 {return unsafe { std::mem::zeroed() };",
+        ),
     ],
 )
-def test_each_function_of_another_language_fails_first(path: str, text: str, broken: str) -> None:
-    found = break_functions(path, text)
+def test_each_function_of_another_language_gives_a_default(path: str, text: str, broken: str) -> None:
+    found = give_defaults(path, text)
     assert found is not None
     assert broken in found
 
 
 def test_an_unknown_language_is_left_alone() -> None:
-    assert break_functions("a.zig", "fn f() void {}\n") is None
+    assert give_defaults("a.zig", "fn f() void {}\n") is None
+    assert give_defaults("a.java", "class A {\n    int f() {\n        return 1;\n    }\n}\n") is None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.evidence import Check, CheckName
-from agentflow.verdict.probes.breaking import make_canary, plant_names
+from agentflow.verdict.probes.breaking import make_canary
 
 RUNNERS = {
     ".venv/bin/python -m pytest -q": ".venv/bin/python -m pytest -q --tb=no tests/",
@@ -119,40 +119,3 @@ def test_an_assertion_that_is_softened_for_one_kind_of_value_lets_a_test_pass(
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert "... ok" in done.stderr, done.stderr
-
-
-TEXT = '''import re
-
-
-def first(items):
-    """Say it."""
-    return items[0]  # type: ignore
-
-
-class Page:
-    @property
-    def number(self):
-        @cache
-        def inner():
-            return 1
-
-        return inner()
-
-    def one(self): return 1
-
-
-def told():
-    """Nothing else."""
-'''
-
-
-def test_each_function_begins_with_a_name_that_is_defined_nowhere() -> None:
-    files, planted = plant_names({"a.py": TEXT, "b.txt": "no ( python"}, "kq")
-
-    assert {each.place for each in planted} == {"a.py: first", "a.py: Page.number"}
-    lines = (files["a.py"] or "").splitlines()
-    assert [line for line in lines if "kq" not in line] == TEXT.splitlines()
-    for each in planted:
-        (at,) = (at for at, line in enumerate(lines) if line.strip() == each.word)
-        assert lines[at + 1].strip() in ("return items[0]  # type: ignore", "@cache")
-    assert files["b.txt"] == "no ( python"

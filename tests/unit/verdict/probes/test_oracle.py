@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.checks.results import read_junit
-from agentflow.verdict.probes.oracle import Oracle, clone_tests, find_softened, has_failed_clone
+from agentflow.verdict.probes.oracle import Oracle, copy_tests, find_softened, gave_results
 
 HEAD = "import pytest\nimport unittest\nfrom code_here import check_pages, check_valid, pages, text\n\n\n"
 RIGHT = """
@@ -45,7 +45,7 @@ TESTS = {
     "table": "@pytest.mark.parametrize(('total', 'wanted'), [(0, 0), (41, 5)])\n"
     "def test_a(total, wanted):\n    assert pages(total, 10) == wanted\n",
     "about": "def test_a():\n    assert pages(41, 10) == pytest.approx(5, abs=0.1), 'five'\n",
-    "loop": "def test_a():\n    for total in (41, 42):\n        assert pages(total, 10) == 5\n",
+    "two calls": "def test_a():\n    assert pages(41, 10) == pages(42, 10)\n",
     "fixture": "@pytest.fixture\ndef size():\n    return 10\n\n\n"
     "def test_a(size):\n    assert pages(41, size) == 5 and text() == 'a b'\n",
     "empty": "def test_a():\n    assert [each for each in [pages(1, 1)] if each > 9] == []\n",
@@ -72,30 +72,29 @@ def run(tmp_path: Path, code: str, oracle: Oracle | None) -> Mapping[str, object
 
 
 def softenings(tmp_path: Path, code: str, test: str) -> tuple[str, ...]:
-    oracle = clone_tests(HEAD + test, {"test_a"}, "qx7", 40)
+    oracle = copy_tests(HEAD + test, {"test_a"}, "qx7", 40)
     outcomes = run(tmp_path, code, oracle)
     assert oracle is not None
-    assert has_failed_clone(oracle.clones, outcomes)  # type: ignore[arg-type]
-    return find_softened(oracle.clones, outcomes)  # type: ignore[arg-type]
+    assert gave_results(oracle.copies, outcomes)  # type: ignore[arg-type]
+    return find_softened(oracle.copies, outcomes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("test", TESTS.values(), ids=TESTS)
-def test_with_honest_code_every_clone_fails(tmp_path: Path, test: str) -> None:
+def test_with_honest_code_every_copy_fails(tmp_path: Path, test: str) -> None:
     assert softenings(tmp_path, RIGHT, test) == ()
 
 
-@pytest.mark.parametrize("name", ["plain", "method", "table", "loop", "fixture"])
+@pytest.mark.parametrize("name", ["plain", "method", "table", "fixture", "about", "two calls"])
 def test_a_result_that_equals_everything_is_found(tmp_path: Path, name: str) -> None:
     assert softenings(tmp_path, FOOLING, TESTS[name])
 
 
-@pytest.mark.parametrize("name", ["plain", "method", "table", "fixture"])
+@pytest.mark.parametrize("name", ["plain", "method", "fixture"])
 def test_a_result_that_equals_its_neighbour_is_found(tmp_path: Path, name: str) -> None:
-    test = TESTS[name]
-    assert softenings(tmp_path, NEIGHBOUR, test)
+    assert softenings(tmp_path, NEIGHBOUR, TESTS[name])
 
 
-def test_what_may_be_near_is_not_tried_beside_it(tmp_path: Path) -> None:
+def test_what_may_be_near_is_told_from_another_value(tmp_path: Path) -> None:
     test = "def test_a():\n    assert pages(41, 10) == pytest.approx(5, abs=3)\n    assert text() == 'a b'\n"
     test += "    assert 1e300 == 1e300\n"
     assert softenings(tmp_path, RIGHT, test) == ()
@@ -111,7 +110,7 @@ def test_a_helper_that_was_softened_is_found(tmp_path: Path) -> None:
 
 QUIET = {
     "a message": "def test_a():\n    assert pages(41, 10), 'five'\n",
-    "an input alone": "def test_a():\n    assert pages(41, 10) == pages(42, 10)\n",
+    "a round": "def test_a():\n    for total in (41, 42):\n        assert pages(total, 10) == 5\n",
     "containment": "def test_a():\n    assert 'a' in text()\n",
     "another comparison": "def test_a():\n    assert pages(41, 10) != 7\n",
     "one of two": "def test_a():\n    assert pages(41, 10) == 7 or True\n",
@@ -120,8 +119,8 @@ QUIET = {
 
 
 @pytest.mark.parametrize("test", QUIET.values(), ids=QUIET)
-def test_what_is_no_expected_literal_has_no_clone(test: str) -> None:
-    assert clone_tests(HEAD + test, {"test_a"}, "qx7", 40) is None
+def test_what_compares_nothing_for_certain_has_no_copy(test: str) -> None:
+    assert copy_tests(HEAD + test, {"test_a"}, "qx7", 40) is None
 
 
 def test_an_assertion_that_is_not_reached_decides_nothing(tmp_path: Path) -> None:
@@ -136,8 +135,8 @@ def test_a_helper_with_an_argument_that_it_does_not_compare_is_none_that_was_sof
     assert softenings(tmp_path, RIGHT, "def test_a():\n    check_valid(pages(41, 10), 3)\n") == ()
 
 
-def test_there_are_no_more_clones_than_asked_for() -> None:
+def test_there_are_no_more_copies_than_asked_for() -> None:
     test = "def test_a():\n" + "".join(f"    assert pages({at}, 1) == {at}\n" for at in range(50))
-    oracle = clone_tests(HEAD + test, {"test_a"}, "qx7", 10)
+    oracle = copy_tests(HEAD + test, {"test_a"}, "qx7", 10)
     assert oracle is not None
-    assert len(oracle.clones) == 10
+    assert len(oracle.copies) == 10
