@@ -290,10 +290,10 @@ def ci(
     out what the issue says and commits it on a branch. Exit codes are those of `verify` and `task`.
     """
     from agentflow.api.mutation import MutationRequest, describe_mutation, find_mutation
-    from agentflow.ci.coverage import find_start
     from agentflow.ci.review import (
         PullRequestReview,
         find_named_tasks,
+        find_start,
         review_pull_request,
         to_annotation,
         to_sarif,

@@ -25,14 +25,14 @@ def a_change(after: str, before: str = OLD, path: str = "calc.py") -> ChangedTex
 
 
 def places(*changes: ChangedTexts, most: int = 8) -> list[str]:
-    return [piece.place for piece in split_change(changes, most)]
+    return [", ".join(hunk.lines.place for hunk in piece.hunks) for piece in split_change(changes, most)]
 
 
 def test_each_function_that_was_changed_is_a_piece() -> None:
     new = OLD.replace("return a", "return a + 1").replace("return c", "return c + 1")
     change = a_change(new)
     first, third = split_change([change], 8)
-    assert (first.place, third.place) == ("calc.py:5", "calc.py:13")
+    assert (first.hunks[0].lines.place, third.hunks[0].lines.place) == ("calc.py:5", "calc.py:13")
     assert take_back(first) == {"calc.py": new.replace("return a + 1", "return a")}
     assert take_back(third) == {"calc.py": new.replace("return c + 1", "return c")}
 
