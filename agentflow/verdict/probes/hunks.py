@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from itertools import pairwise
 
-from agentflow.core.languages import gather
+from agentflow.core.languages import C_FAMILY
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
-from agentflow.verdict.same.comments import is_for_tools
+from agentflow.verdict.same.comments import list_code_lines, list_obeyed
 from agentflow.verdict.same.equivalence import is_equal_code, is_same_behaviour
 from agentflow.verdict.surface import is_document
 from agentflow.verdict.syntax import (
@@ -39,9 +39,8 @@ _DESCRIBES = frozenset(
 )
 _FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
 """A line that stands between others without a meaning of its own; a blank one parts them."""
-_COMMENT = re.compile(r"\s*(?://|#(?!!))")
+_INCLUDE = re.compile(r"\s*#\s*include\b")
 _DECLARED = re.compile(r"[A-Za-z_][\w\s*]*?\b(\w+)\([^{}]*\);")
-_HASHED = (".yml", ".yaml", ".toml", *gather(lambda each: each.suffixes if each.hashes else ()))
 
 
 class LineSpan(Record):
@@ -290,17 +289,18 @@ def _is_equal(change: ChangedTexts) -> bool:
 
 
 def _is_commented(change: ChangedTexts) -> bool:
-    """Return whether a file in another language than Python differs in comments and blank lines only."""
-    if change.path.endswith(".py") or not change.before:
-        return False
-    sides = (change.before, change.after)
-    bare = [
-        [line.rstrip() for line in side.splitlines() if not _is_comment(change.path, line)] for side in sides
-    ]
-    return bare[0] == bare[1]
+    """Return whether a file differs only in what no mutant is made of: comments, docstrings, C's includes.
 
-
-def _is_comment(path: str, line: str) -> bool:
-    mark = "#" if path.endswith(_HASHED) else "//"
-    begins = line.lstrip().startswith(mark) and _COMMENT.match(line) is not None
-    return not line.strip() or (begins and not is_for_tools(line.strip()))
+    A header says no names, so no lines are known that use it; C compiles without most of them.
+    """
+    texts, is_c = (change.before, change.after), change.path.endswith(C_FAMILY)
+    before, after = (
+        [
+            line.rstrip()
+            for line in list_code_lines(change.path, text)
+            if line.strip() and not (is_c and _INCLUDE.match(line))
+        ]
+        for text in texts
+    )
+    obeyed = [list_obeyed(change.path, text) for text in texts]
+    return bool(change.before) and before == after and obeyed[0] == obeyed[1]

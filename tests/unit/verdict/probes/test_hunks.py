@@ -122,3 +122,14 @@ def test_a_version_is_no_piece_and_another_name_is_one() -> None:
     before = '__version__ = "1.0"\nLIMIT = "1.0"\n'
     assert places(a_change(before.replace('version__ = "1.0"', 'version__ = "1.1"'), before)) == []
     assert places(a_change(before.replace('LIMIT = "1.0"', 'LIMIT = "1.1"'), before)) == ["calc.py:2"]
+
+
+def test_what_no_mutant_is_made_of_is_no_piece() -> None:
+    read = '"""Counts."""\n\n\ndef count(a):\n    """Count."""\n    return a\n\n\nprint(count.__doc__)\n'
+    assert places(a_change(read.replace("Counts", "Tells").replace("return a", "return b"), read)) == [
+        "calc.py:6"
+    ]
+    code = "#include <math.h>\n\nint f(int a) {\n    return a;\n}\n"
+    more = code.replace("#include", "#include <stdio.h>\n#include").replace("return a", "return a + 1")
+    assert places(a_change(more, code, "a.c")) == ["a.c:5"]
+    assert places(a_change(code.replace("#include <math.h>", "#define A 1"), code, "a.c")) == ["a.c:1"]
