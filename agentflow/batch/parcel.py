@@ -73,9 +73,8 @@ def do_here(version: str, assignment: bytes, parcel: bytes) -> dict[str, bytes]:
     """Do a task on this machine of a cluster, and return the files that it leaves, by name."""
     with make_scratch_folder() as scratch:
         if version != __version__:
-            problem = (
-                f"{os.uname().nodename} has agentflow {__version__}, and the batch was begun by {version}"
-            )
+            host = os.uname().nodename
+            problem = f"{host} has agentflow {__version__}, and the batch was begun by {version}"
             task = BatchTask(text="-", repository="-")
             unbegun = report_unbegun(TaskFolder(task=task, place=scratch), Exit.CONFIG, problem)
             return {RESULT: encode(unbegun)}

@@ -12,7 +12,7 @@ from agentflow.pages.render import describe_status, explain_outcome
 from agentflow.pages.templates import format_money
 from agentflow.redact import format_count, make_visible, redact_text, to_one_line
 from agentflow.report.material import fence_text
-from agentflow.report.summary import Summary
+from agentflow.report.summary import TaskSummary
 from agentflow.view.verdict import describe_survivor
 from agentflow.view.words import format_duration
 
@@ -76,7 +76,7 @@ def format_comment(page: TaskPage) -> str:
     return "\n\n".join([*kept, "Some parts are left out, because a comment may not be longer."]) + "\n"
 
 
-def _list_parts(page: TaskPage, summary: Summary) -> Iterator[str]:
+def _list_parts(page: TaskPage, summary: TaskSummary) -> Iterator[str]:
     state = summary.task
     yield escape_markdown(explain_outcome(page), 600)
     if state.findings is not None and state.reads_only:
@@ -126,7 +126,7 @@ def _tabulate_checks(checks: tuple[CheckView, ...]) -> str:
     return "\n".join(rows)
 
 
-def _explain_verdict(summary: Summary, verdict: Verdict) -> Iterator[str]:
+def _explain_verdict(summary: TaskSummary, verdict: Verdict) -> Iterator[str]:
     lines = list[str]()
     for proof in verdict.proof:
         lines.append(f"- {proof.kind.meaning}" + (":" if proof.tests else ""))

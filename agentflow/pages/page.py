@@ -34,7 +34,7 @@ from agentflow.pages.diff import FileView, arrange_diff
 from agentflow.parse import decode
 from agentflow.redact import redact_text, strip_colours, to_one_line
 from agentflow.report.material import Spending, sum_spending
-from agentflow.report.summary import CheckPair, Summary, summarize_task
+from agentflow.report.summary import CheckPair, TaskSummary, summarize_task
 from agentflow.store.ledger import REPORT, read_outcomes
 from agentflow.store.reading import EVIDENCE, fold_state, load_events
 from agentflow.trust import read_content
@@ -238,7 +238,7 @@ class TaskPage(Record):
     at_work: bool
     snapshot: Snapshot | None = None
     """None where the events cannot be read."""
-    summary: Summary | None = None
+    summary: TaskSummary | None = None
     problems: tuple[str, ...] = ()
     files: tuple[FileView, ...] = ()
     diff: str = ""

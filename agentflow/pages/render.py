@@ -270,9 +270,8 @@ def _render_evidence(page: TaskPage, link: str) -> str:
 
 def _render_cost(page: TaskPage) -> str:
     spent, seconds = page.spending, page.course.seconds
-    time = (
-        f"{format_duration(seconds)} of work, of which {format_duration(spent.model)} waiting for the model."
-    )
+    waiting = f"of which {format_duration(spent.model)} waiting for the model."
+    time = f"{format_duration(seconds)} of work, {waiting}"
     return fill_template("pages/cost.html", plots=tuple(_list_plots(page)), roles=spent.roles, time=time)
 
 

@@ -268,9 +268,8 @@ def _describe_probe(result: ProbeResult) -> str:
     about = ", ".join(result.subjects) or str(result.check)
     code = ", on the code from before the task" if result.code is Side.BASE else ""
     end = describe_probe(result.end)
-    return (
-        f"- {result.kind} ({result.kind.meaning}): {nest_text(about)}{code}: {end} ({result.seconds:.1f} s)"
-    )
+    what = f"{result.kind} ({result.kind.meaning}): {nest_text(about)}{code}"
+    return f"- {what}: {end} ({result.seconds:.1f} s)"
 
 
 def _list_mutants(mutants: tuple[MutantResult, ...]) -> list[str]:

@@ -22,7 +22,7 @@ class CheckPair(Record):
     """It was looked for on the change, whether it could run or not."""
 
 
-class Summary(Record):
+class TaskSummary(Record):
     """What a task came to."""
 
     task: TaskState
@@ -43,12 +43,12 @@ class Summary(Record):
 
 def summarize_task(
     task: TaskState, find: FindEvidence, *, at_work: bool = False, is_named: bool = True, place: str = ""
-) -> Summary:
+) -> TaskSummary:
     """Return what a task came to; `place` is the option with which commands find its repository."""
     verdict, cited = task.verdict, task.findings.findings if task.findings else ()
     doubts = dict.fromkeys(task.unseen_findings, "not seen by the explorer")
     doubts |= dict.fromkeys(task.flagged_findings, "no such line")
-    return Summary(
+    return TaskSummary(
         task=task,
         why=explain_task(task, find, at_work=at_work, is_named=is_named, place=place),
         checks=tuple(pair_checks(task, find)),

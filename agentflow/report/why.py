@@ -90,9 +90,8 @@ def _describe(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[st
             item = task.pending[0]
             why = (str(item.input[key]) for key in ("why", "contradiction") if key in item.input)
             is_about_checks = item.kind is PendingKind.SURFACE
-            asked = (
-                item.input["changes"] if is_about_checks else (*(one.text for one in item.questions), *why)
-            )
+            asked = (*(one.text for one in item.questions), *why)
+            asked = item.input["changes"] if is_about_checks else asked
             return "Waiting for you", (item.tell_what_waits(), *asked)
         case Status.ANSWERED if task.findings is not None:
             return "answered", (task.findings.summary,)

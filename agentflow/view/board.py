@@ -1,6 +1,7 @@
 """The state of a running task, folded from its events: what the live region shows."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from functools import singledispatch
 from pathlib import Path
@@ -191,12 +192,9 @@ def _count_tries(event: events.Searched, board: Board, now: float) -> Board:
 
 @_update.register
 def _take_state(event: events.StateChanged, board: Board, _now: float) -> Board:
-    try:
-        return (
-            board.replace(budget=fit(Budget, event.changed["budget"])) if "budget" in event.changed else board
-        )
-    except Mismatch:
-        return board  # of a later version
+    with suppress(KeyError, Mismatch):  # most changes are of other fields; some are of a later version
+        return board.replace(budget=fit(Budget, event.changed["budget"]))
+    return board
 
 
 @_update.register

@@ -114,9 +114,8 @@ def _draw_phases(board: Board, width: int, now: float) -> Text:
     row.rstrip()
     if len(steps) > 1 and row.cell_len <= width:
         return row
-    place = (
-        f"  {steps.index(board.phase) + 1} of {len(steps)}" if len(steps) > 1 and board.phase in steps else ""
-    )
+    is_listed = len(steps) > 1 and board.phase in steps
+    place = f"  {steps.index(board.phase) + 1} of {len(steps)}" if is_listed else ""
     return Text.assemble(("▸ ", "cyan"), (f"{board.phase}{again}", "bold"), (f" {since}{place}", "dim"))
 
 

@@ -268,12 +268,11 @@ def _tell_evidence(event: events.EvidenceRecorded, memory: Memory) -> Iterator[R
     style = _choose_style(event, event.check, memory)
     result, more = f"  {to_one_line(event.summary)}", f"  {format_duration(event.seconds)}"
     if is_without_change(event):
-        proof = (
-            "confirmed: fails without the change"
-            if event.exit_code
-            else "passes without the change: no proof"
-        )
-        proof = f"{to_one_line(event.summary)}, without the change" if event.exit_code is None else proof
+        proof = "confirmed: fails without the change"
+        if event.exit_code is None:
+            proof = f"{to_one_line(event.summary)}, without the change"
+        elif event.exit_code == 0:
+            proof = "passes without the change: no proof"
         result = f"  {proof} ({event.evidence})"
     else:
         start = ", before any change" if memory.phase is Phase.REFINEMENT else ""

@@ -9,7 +9,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
 from agentflow.core.verdict import PLAUSIBLE, MutantResult
 from agentflow.redact import format_count, list_some, make_visible, to_one_line
-from agentflow.report.summary import Summary, summarize_task
+from agentflow.report.summary import TaskSummary, summarize_task
 from agentflow.report.why import Why
 from agentflow.store.reading import TASKS
 from agentflow.view.prose import draw_markdown
@@ -80,7 +80,7 @@ def name_as_slash_commands(one: Line) -> Line:
     return one.replace(spans=tuple(spans))
 
 
-def _draw_in_short(told: Summary, diff: str) -> Iterator[Line]:
+def _draw_in_short(told: TaskSummary, diff: str) -> Iterator[Line]:
     state = told.task
     yield from _draw_head(told)
     if not state.pending:
@@ -102,7 +102,7 @@ def _draw_in_short(told: Summary, diff: str) -> Iterator[Line]:
     yield from _draw_claim(told)
 
 
-def _draw_in_full(told: Summary, diff: str) -> Iterator[Line]:
+def _draw_in_full(told: TaskSummary, diff: str) -> Iterator[Line]:
     state = told.task
     yield from _draw_head(told)
     yield from _draw_plan(state)
@@ -122,7 +122,7 @@ def _draw_in_full(told: Summary, diff: str) -> Iterator[Line]:
         yield from _draw_failure(failure)
 
 
-def _draw_footer(told: Summary, report: str) -> Iterator[Line]:
+def _draw_footer(told: TaskSummary, report: str) -> Iterator[Line]:
     yield from _draw_used(told.task, "no tokens, no cost")
     yield from _draw_cautions(told)
     if told.task.sandbox != "full":
@@ -131,7 +131,7 @@ def _draw_footer(told: Summary, report: str) -> Iterator[Line]:
     yield label_row("report", report)
 
 
-def _draw_answer(told: Summary, is_styled: bool) -> Iterator[Line]:
+def _draw_answer(told: TaskSummary, is_styled: bool) -> Iterator[Line]:
     findings = told.task.findings
     assert findings is not None
     rows = findings.summary.strip().splitlines()
@@ -161,12 +161,12 @@ def draw_why(state: TaskState, why: Why, *, at_work: bool) -> Iterator[Line]:
     yield from _draw_steps(why)
 
 
-def _draw_head(told: Summary) -> Iterator[Line]:
+def _draw_head(told: TaskSummary) -> Iterator[Line]:
     yield from _draw_result(told)
     yield from draw_pending(told.task) if told.task.pending else _draw_steps(told.why)
 
 
-def _draw_result(told: Summary) -> Iterator[Line]:
+def _draw_result(told: TaskSummary) -> Iterator[Line]:
     """Yield the result with what decided it; of a task that did not pass with all that its end says."""
     state, why = told.task, told.why
     reasons = state.ending.reason.splitlines()[1:] if state.ending else ()
@@ -252,7 +252,7 @@ def _draw_used(state: TaskState, nothing: str = "") -> Iterator[Line]:
         yield label_row("used", nothing)
 
 
-def _draw_cautions(told: Summary) -> Iterator[Line]:
+def _draw_cautions(told: TaskSummary) -> Iterator[Line]:
     for caveat, meaning in told.caveats:
         yield label_row("caveat", span(to_one_line(caveat), Style.WARN), f"  {meaning}" if meaning else "")
     changes = () if told.task.pending and not told.is_approved else told.check_changes
@@ -266,7 +266,7 @@ def _draw_cautions(told: Summary) -> Iterator[Line]:
         yield label_row("hooks", f"changed: {list_some(names, _FILES)}")
 
 
-def _draw_claim(told: Summary) -> Iterator[Line]:
+def _draw_claim(told: TaskSummary) -> Iterator[Line]:
     if told.is_search_result:
         found = f"found by the repair engine; {PLAUSIBLE}" if told.task.is_first_try else PLAUSIBLE
         yield label_row("claim", found[:1].upper() + found[1:])
