@@ -14,14 +14,20 @@ from agentflow.core.task import GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.model.tiers import REPAIR
-from agentflow.process import make_timestamp
 from agentflow.report.report import end_without_answer
 from agentflow.routing.classify import MOST_FILES
 from agentflow.routing.route import reclassify_by_plan, reclassify_by_size
 from agentflow.store.journal import load_run
 from agentflow.verdict.ending import end_without_result, fail
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.gates import decide_gate, decide_or_suspend, end_in_phase, record_answer, suspend_for
+from agentflow.workflow.gates import (
+    decide_gate,
+    decide_or_suspend,
+    end_in_phase,
+    make_pending,
+    record_answer,
+    suspend_for,
+)
 from agentflow.workflow.task_prompt import (
     list_plan_lines,
     write_iteration_prompt,
@@ -212,18 +218,12 @@ def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
     rows = crew.git.make_diff(task.tree, seen.tree, *(each.path for each in changes)).split("\n")
     lines = [row for row in rows if not row.startswith(("+++", "---"))]
     added, removed = (sum(row.startswith(sign) for row in lines) for sign in "+-")
-    pending = Pending(
-        id=f"lost-{run.head.run}",
-        kind=PendingKind.QUESTION,
-        tool=None,
-        input={
-            "why": f"the {run.head.role} was interrupted: {reason}",
-            "changed": ", ".join(f"{one.kind} {one.path}" for one in changes),
-            "lines": f"+{added} -{removed}",
-        },
-        options=(GO_ON, GIVE_UP),
-        asked_at=make_timestamp(),
-    )
+    asked = {
+        "why": f"the {run.head.role} was interrupted: {reason}",
+        "changed": ", ".join(f"{one.kind} {one.path}" for one in changes),
+        "lines": f"+{added} -{removed}",
+    }
+    pending = make_pending(f"lost-{run.head.run}", PendingKind.QUESTION, asked, (GO_ON, GIVE_UP))
     if decide_now(crew.consent, pending) is not None:
         return None
     crew.store.save(seen)
@@ -312,14 +312,8 @@ def _find_unconfirmed(task: TaskState) -> Pending | None:
         "why": "of high risk" if task.forced else f"touches {len(files)} files",
         "plan": "\n".join(list_plan_lines(task.plan)),
     }
-    return Pending(
-        id=PLAN_ID,
-        kind=PendingKind.PLAN,
-        tool=None,
-        input={key: text for key, text in shown.items() if text},
-        options=CHOICES,
-        asked_at=make_timestamp(),
-    )
+    given = {key: text for key, text in shown.items() if text}
+    return make_pending(PLAN_ID, PendingKind.PLAN, given, CHOICES)
 
 
 def _summarize_result(task: TaskState, phase: Phase) -> str:

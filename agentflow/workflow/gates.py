@@ -1,7 +1,7 @@
 """Gates of phases: how one is decided, how it waits for a person, and how a waiting task goes on."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentflow.core.check_command import format_command
 from agentflow.core.errors import Exit, Suspended, TaskOver
@@ -70,6 +70,14 @@ def decide_or_suspend(crew: "Crew", task: TaskState, item: Pending, consent: Con
         decision = decision.replace(at=make_timestamp())
     crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
     return record_answer(task, item, decision)
+
+
+def make_pending(
+    item_id: str, kind: PendingKind, asked: Mapping[str, Any], options: tuple[str, ...] = ()
+) -> Pending:
+    """Return what a person is asked now about a task, not about a call."""
+    now = make_timestamp()
+    return Pending(id=item_id, kind=kind, tool=None, input=dict(asked), options=options, asked_at=now)
 
 
 def pause_after(task: TaskState, phase: Phase) -> TaskState:

@@ -6,11 +6,10 @@ from functools import partial
 
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import CheckRun, describe_end, summarize_evidence
-from agentflow.core.pending import Answer, Pending, PendingKind
+from agentflow.core.pending import Answer, PendingKind
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Failure, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
-from agentflow.process import make_timestamp
 from agentflow.routing.route import JUDGING
 from agentflow.verdict.case import Case, describe_drift, find_faults
 from agentflow.verdict.diff.inspection import make_approval_id
@@ -32,6 +31,7 @@ from agentflow.workflow.gates import (
     decide_or_suspend,
     end_in_phase,
     format_check,
+    make_pending,
     merge_gates,
     suspend_for,
 )
@@ -189,21 +189,14 @@ def ask_approval(crew: Crew, task: TaskState) -> TaskState:
     assert task.verdict is not None
     seen, weakened = crew.inspections.of(task), task.verdict.weakened
     paths = [each.path for each in seen.checks]
-    pending = Pending(
-        id=make_approval_id(seen, weakened),
-        kind=PendingKind.SURFACE,
-        tool=None,
-        input={
-            "why": task.change.summary if task.change else "",
-            "changes": list(weakened),
-            "before": [
-                f"{run.check.name} {_describe_run(run)}" for run in crew.checking.find_runs(task.held)
-            ],
-            "diff": crew.git.make_diff(*task.trees, *paths)[:MAX_DIFF_CHARS] if paths else "",
-        },
-        options=(),
-        asked_at=make_timestamp(),
-    )
+    before = [f"{run.check.name} {_describe_run(run)}" for run in crew.checking.find_runs(task.held)]
+    asked = {
+        "why": task.change.summary if task.change else "",
+        "changes": list(weakened),
+        "before": before,
+        "diff": crew.git.make_diff(*task.trees, *paths)[:MAX_DIFF_CHARS] if paths else "",
+    }
+    pending = make_pending(make_approval_id(seen, weakened), PendingKind.SURFACE, asked)
     if pending.id not in task.answers:
         task = decide_or_suspend(crew, task, pending, crew.consent)
     if task.pending:

@@ -19,7 +19,6 @@ from agentflow.core.routing import Action, Classification
 from agentflow.core.task import Excerpt, GateStatus, Intent, Status, TaskState
 from agentflow.core.test_ids import find_test_files, get_test_function
 from agentflow.library.instructions import load_instructions
-from agentflow.process import make_timestamp
 from agentflow.redact import list_some, to_one_line
 from agentflow.routing.clauses import Mood, Targets, is_only_about_checks, split_clauses
 from agentflow.routing.route import (
@@ -34,7 +33,7 @@ from agentflow.verdict.surface import is_check_file
 from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.early_checks import awaits_base, describe_base, examine
-from agentflow.workflow.gates import add_assumption, decide_gate, decide_or_suspend, suspend_for
+from agentflow.workflow.gates import add_assumption, decide_gate, decide_or_suspend, make_pending, suspend_for
 from agentflow.workflow.session import announce_instructions
 from agentflow.workflow.task_prompt import MAX_FAILING, take_last_lines
 
@@ -134,14 +133,8 @@ def _find_gap(task: TaskState, found: Classification, table: Table) -> Pending |
         "options": [{"label": option, "description": ""} for option in options],
     }
     advice = {"advice": table.split_advice} if found.action is Action.SPLIT else {}
-    return Pending(
-        id=QUESTION_ID,
-        kind=PendingKind.QUESTION,
-        tool=None,
-        input={"task": task.task, **advice, "questions": [asked]},
-        options=options,
-        asked_at=make_timestamp(),
-    )
+    given = {"task": task.task, **advice, "questions": [asked]}
+    return make_pending(QUESTION_ID, PendingKind.QUESTION, given, options)
 
 
 def _assume_answer(task: TaskState) -> TaskState:
