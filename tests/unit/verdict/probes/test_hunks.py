@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.verdict.probes.hunks import split_change, take_back
+from agentflow.verdict.probes.hunks import Piece, split_change, take_back
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 OLD = """import os
@@ -19,20 +19,24 @@ def third(c):
 """
 
 
+def place_of(piece: Piece) -> str:
+    return ", ".join(hunk.lines.place for hunk in piece.hunks)
+
+
 def a_change(after: str, before: str = OLD, path: str = "calc.py") -> ChangedTexts:
     modes = ("100644" if before else "000000", "100644" if after else "000000")
     return ChangedTexts(path=path, before=before, after=after, modes=modes)
 
 
 def places(*changes: ChangedTexts, most: int = 8) -> list[str]:
-    return [piece.place for piece in split_change(changes, most)]
+    return [place_of(piece) for piece in split_change(changes, most)]
 
 
 def test_each_function_that_was_changed_is_a_piece() -> None:
     new = OLD.replace("return a", "return a + 1").replace("return c", "return c + 1")
     change = a_change(new)
     first, third = split_change([change], 8)
-    assert (first.place, third.place) == ("calc.py:5", "calc.py:13")
+    assert (place_of(first), place_of(third)) == ("calc.py:5", "calc.py:13")
     assert take_back(first) == {"calc.py": new.replace("return a + 1", "return a")}
     assert take_back(third) == {"calc.py": new.replace("return c + 1", "return c")}
 
