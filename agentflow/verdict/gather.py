@@ -23,7 +23,7 @@ from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import get_test_function, is_test_in, may_be_test_in
 from agentflow.core.verdict import ProbeEnd, ProbeResult, Remark, Tampering
-from agentflow.routing.wanted import Wanted, find_wanted
+from agentflow.routing.wanted import find_wanted
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.case import (
@@ -137,18 +137,19 @@ def build_case(
     """
     failing = frozenset[str]().union(*(run.list_ids(*RED) for run in shown(task.baseline)))
     changes = git.list_changes(*trees) if trees else ()
+    paths = [each.path for each in changes]
+    checks = [path for path in paths if is_check_file(task.surface, path)]
     targets = find_target_tests(git, trees and trees[0], task.task, failing)
     case = Case(
         base_tree=task.base_tree or "",
         tree=task.tree or "",
         drift=(),
-        is_unchanged=task.tree == task.start_tree
-        or (bool(trees) and {each.path for each in changes} <= find_hook_files(task)),
+        is_unchanged=task.tree == task.start_tree or (bool(trees) and {*paths} <= find_hook_files(task)),
         runs=list_runs(task, shown),
         unread=tuple(path for path, why in task.surface.product.items() if why == UNREAD),
         targets=targets.asked,
         guessed=targets.guessed,
-        wanted=_find_wanted(task, changes),
+        wanted=find_wanted(task.task, [path for path in paths if not is_source(path)], checks),
         overrides=task.overrides,
         blocked=task.blocked,
         unable=frozenset(task.unable),
@@ -160,12 +161,6 @@ def build_case(
         memorised=task.memorised,
     )
     return add_inspection(case, seen)
-
-
-def _find_wanted(task: TaskState, changes: Iterable[FileChange]) -> Wanted:
-    paths = [each.path for each in changes]
-    checks = [path for path in paths if is_check_file(task.surface, path)]
-    return find_wanted(task.task, [path for path in paths if not is_source(path)], checks)
 
 
 def gather_case(context: JudgeContext, task: TaskState) -> Case:

@@ -297,10 +297,13 @@ def _ends_the_same(case: Case, base: CheckRun, run: CheckRun) -> bool:
 def lower_verdict(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:
     """Return the verdict with the verifier's word, which can only lower it."""
     said = "; ".join(judgement.reasons) or "no reason given"
+    text = "\n".join(judgement.reasons)
+    places = (rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+" for change in changed)
+    is_cited = any(re.search(place, text) for place in places)
     match judgement.verdict:
         case Claim.VERIFIED:
             return verdict
-        case Claim.FAILED if judgement.evidence or _cites(judgement, changed):
+        case Claim.FAILED if judgement.evidence or is_cited:
             return verdict.replace(passed=False, reasons=(FailReason.VERIFIER_REFUSED.of(said),), caveats=())
         case Claim.FAILED | Claim.ENVIRONMENT_BLOCKED:
             return doubt(verdict, f"every check passes; the verifier objects without evidence: {said}")
@@ -311,11 +314,6 @@ def doubt(verdict: Verdict, note: str) -> Verdict:
     grounds = {**verdict.grounds, Caveat.VERIFIER_DISAGREES: (note,)}
     caveats = (*verdict.caveats, Caveat.VERIFIER_DISAGREES)
     return verdict.replace(caveats=caveats, notes=(*verdict.notes, note), grounds=grounds)
-
-
-def _cites(judgement: Judgement, changed: tuple[FileChange, ...]) -> bool:
-    text = "\n".join(judgement.reasons)
-    return any(re.search(rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+", text) for change in changed)
 
 
 _BLOCKING = (Severity.CRITICAL, Severity.MAJOR)

@@ -111,7 +111,8 @@ def _read_by(path: str, seen: Observation, judging: Collection[str]) -> tuple[bo
     first = next((reader for reader in readers if reader in judging), "")
     if first:
         return True, f"read by {first}"
-    naming = _find_naming(path, seen.texts)
+    name = path.rpartition("/")[2]
+    naming = sorted(each for each, text in seen.texts.items() if name in text and each != path)
     checks = [each for each in naming if each in judging]
     others = [each for each in naming if _is_product(each, judging)]
     if readers:
@@ -120,11 +121,6 @@ def _read_by(path: str, seen: Observation, judging: Collection[str]) -> tuple[bo
     if others and not checks:
         return False, f"opened as the checks ran, and named by {others[0]} alone"
     return True, f"opened as the checks ran{f', and named by {checks[0]}' if checks else ''}"
-
-
-def _find_naming(path: str, texts: Mapping[str, str]) -> list[str]:
-    name = path.rpartition("/")[2]
-    return sorted(each for each, text in texts.items() if name in text and each != path)
 
 
 def explain(path: str, surface: Surface) -> ChangedPath:

@@ -176,16 +176,14 @@ def find_turned(before: tuple[CheckRun, ...], now: tuple[CheckRun, ...]) -> list
         run = next((run for run in now if run.check.name is base.check.name), None)
         if run is None or base.evidence is None:
             continue
-        if not base.outcomes and not base.green and run.green and not _may_be_slow(base, run):
+        # a limit may have ended a run which a slower machine would have ended now, too
+        is_slow = (
+            base.evidence.timed_out and run.evidence and run.evidence.seconds > base.evidence.seconds / _FAST
+        )
+        if not base.outcomes and not base.green and run.green and not is_slow:
             proven.append(str(run.check.name))
         proven.extend((base.list_ids(*RED) & run.list_ids(TestOutcome.PASSED)) | find_loaded_now(base, run))
     return proven
-
-
-def _may_be_slow(base: CheckRun, run: CheckRun) -> bool:
-    """Return whether a limit ended a run which a slower machine would have ended now, too."""
-    before, after = base.evidence, run.evidence
-    return bool(before and after and before.timed_out and after.seconds > before.seconds / _FAST)
 
 
 def find_loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:

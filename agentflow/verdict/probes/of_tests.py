@@ -8,18 +8,19 @@ from agentflow.core.test_ids import get_test_function, is_test_in
 from agentflow.core.verdict import ProbeKind
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.probes.breaking import give_defaults
-from agentflow.verdict.probes.oracle import copy_tests
+from agentflow.verdict.probes.oracle import copy_tests, expect_others
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
-from agentflow.verdict.surface import is_check_file
+from agentflow.verdict.surface import Kind, find_kind, is_check_file
 from agentflow.verdict.target_tests import narrow_quietly
 
 _TEST_BYTES = 1_000_000
 _MOST_COPIES = 40
 _MOST_FIXTURES = 8
+_TESTED = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED)
 
 
 def probe_expectations(context: ProbeContext) -> Iterator[Probe]:
-    """Yield the proving Python tests together with copies that expect other values."""
+    """Yield the proving Python tests together with copies that expect other values, or all of others so."""
     final = context.tests
     if final is None or final.evidence is None or context.case.is_blocked(final):
         return
@@ -40,6 +41,20 @@ def probe_expectations(context: ProbeContext) -> Iterator[Probe]:
         check = narrow_quietly(final.check, names)
         made = context.plan(ProbeKind.ORACLE, final.replace(check=check), files)
         yield made.replace(tests=context.proving, copies=copies)
+    elif others := _expect_others(context, word):
+        files = {path: text for path, (text, _) in others.items()}
+        made = context.plan(ProbeKind.ORACLE, final, files)
+        places = tuple(f"{path}:{line}" for path, (_, line) in others.items())
+        yield made.replace(tests=context.passed, subjects=places)
+
+
+def _expect_others(context: ProbeContext, word: str) -> dict[str, tuple[str, int]]:
+    """Return the files of tests in other languages where all that they expect is another value."""
+    tree, surface = context.trees[1], context.task.surface
+    paths = [path for path in context.git.list_paths(tree) if find_kind(path, surface) in _TESTED]
+    texts = context.git.read_files(tree, [path for path in paths if not path.endswith(".py")], _TEST_BYTES)
+    changed = {path: expect_others(path, text, word) for path, text in texts.items()}
+    return {path: each for path, each in changed.items() if each}
 
 
 def _by_file(context: ProbeContext) -> dict[str, list[str]]:

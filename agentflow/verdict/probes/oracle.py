@@ -1,15 +1,20 @@
-"""Oracle probes of Python tests: copies that expect another value and therefore have to fail."""
+"""Oracle probes: tests that expect another value and therefore have to fail."""
 
 import ast
 import copy
 import re
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice, product
+from typing import TYPE_CHECKING
 
 from agentflow.core.evidence import RED, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.test_ids import get_test_function
+from agentflow.languages.grammars import parse_source
 from agentflow.verdict.syntax import AnyFunction, get_last_word, is_literal, name_imported, read_python
+
+if TYPE_CHECKING:
+    from agentflow.languages.grammars import Node
 
 _EQUAL = re.compile(r"(?!.*(?:not|greater|less))assert.*(?:equal|allclose)", re.IGNORECASE)
 _CLAIM = re.compile(r"(?:assert|check|expect|verify|ensure)_?\w*", re.IGNORECASE)
@@ -17,6 +22,8 @@ _MAY_FAIL = re.compile(r"xfail|expectedFailure|flaky|skip")
 _CATCHES = re.compile(r"raises|suppress", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _OFFSET = 7_919
+_ASSERTS = re.compile(r"assert|check|expect|same|equal|want|verify|^(?:is|ok)\b", re.IGNORECASE)
+_EQUALS = frozenset({"==", "===", "!=", "!==", "=", "-eq", "-ne"})
 _ROUGH = re.compile(r"approx|almost|close|near|tol|delta|places|digits|round", re.IGNORECASE)
 """Assertions that accept neighbouring values."""
 
@@ -143,3 +150,31 @@ def _change_one(sides: list[ast.expr], step: int) -> str:
 
 def _make_object() -> ast.expr:
     return ast.parse("object()", mode="eval").body
+
+
+def expect_others(path: str, text: str, word: str) -> tuple[str, int] | None:
+    """Return a file of tests in another language with each literal that is compared changed.
+
+    And the line of the first of them; None where there is none.
+    """
+    tree = parse_source(path, text)
+    if tree is None:
+        return None
+    found = list["Node | None"]()
+    for node in tree.nodes["binary"]:
+        signs = {tree.read(each) for each in node.children[1:-1]}
+        found += [node.children[-1]] if signs & _EQUALS else []
+    for node in tree.nodes["call"]:
+        called = node.child_by_field_name("function") or node.children[0]
+        arguments = node.child_by_field_name("arguments")
+        if arguments is not None and _ASSERTS.search(tree.read(called)):
+            found.append(next(iter(arguments.named_children[:2][::-1]), None))
+    literals = {each.id for name in ("number", "string") for each in tree.nodes[name]}
+    nodes = {each.start_byte: each for each in found if each is not None and each.id in literals}
+    source = bytearray(tree.text)
+    for _, node in sorted(nodes.items(), reverse=True):
+        said = tree.read(node)
+        other = f"{said[:-1]}{word}{said[-1]}" if said[-1:] in "\"'`" else f"{_OFFSET}{said}"
+        source[node.start_byte : node.end_byte] = other.encode()
+    lines = [each.start_point.row + 1 for each in nodes.values()]
+    return (source.decode("utf-8", "replace"), min(lines)) if nodes else None

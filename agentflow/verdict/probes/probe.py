@@ -152,6 +152,8 @@ class Probe(Record):
         result = self._result(self._end(shown), shown.execution.seconds)
         if self.kind is ProbeKind.TESTS_ONLY:
             return result.replace(tests=tuple(sorted(self.tests)))
+        if self.kind is ProbeKind.ORACLE and not self.copies and result.end is ProbeEnd.SILENT:
+            return result.replace(softened=self.subjects)
         if self.copies:
             differing = sorted(test for test in self.tests if shown.outcomes.get(test) in RED)
             return result.replace(
@@ -182,7 +184,7 @@ class Probe(Record):
                 is_red, applied = not is_silent(shown), True
             case ProbeKind.TESTS_ONLY:
                 is_red, applied = self.tests <= shown.list_ids(*RED), True
-            case ProbeKind.ORACLE:
+            case ProbeKind.ORACLE if self.copies:
                 is_red = not find_softened(self.copies, shown.outcomes)
                 applied = gave_results(self.copies, shown.outcomes)
             case _:

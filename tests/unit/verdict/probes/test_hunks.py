@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.verdict.probes.hunks import split_change, take_back
+from agentflow.verdict.probes.hunks import Piece, split_change, take_back
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 OLD = """import os
@@ -17,6 +17,10 @@ def second(b):
 def third(c):
     return c
 """
+
+
+def place_of(piece: Piece) -> str:
+    return ", ".join(hunk.lines.place for hunk in piece.hunks)
 
 
 def a_change(after: str, before: str = OLD, path: str = "calc.py") -> ChangedTexts:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.checks.results import read_junit
-from agentflow.verdict.probes.oracle import Oracle, copy_tests, find_softened, gave_results
+from agentflow.verdict.probes.oracle import Oracle, copy_tests, expect_others, find_softened, gave_results
 
 HEAD = "import pytest\nimport unittest\nfrom code_here import check_pages, check_valid, pages, text\n\n\n"
 RIGHT = """
@@ -140,3 +140,23 @@ def test_there_are_no_more_copies_than_asked_for() -> None:
     oracle = copy_tests(HEAD + test, {"test_a"}, "qx7", 10)
     assert oracle is not None
     assert len(oracle.copies) == 10
+
+
+OTHERS = {
+    "a.test.js": (
+        "assert.strictEqual(pages(41, 10), 5)\nexpect(title(3)).toBe('page 3')\n",
+        "assert.strictEqual(pages(41, 10), 79195)\nexpect(title(3)).toBe('page 3kq')\n",
+    ),
+    "a_test.go": ("package a\n\nvar b = c(1) != 5\n", "package a\n\nvar b = c(1) != 79195\n"),
+    "t/run.sh": ('[ "$(./pages 41 10)" = 5 ]\n', '[ "$(./pages 41 10)" = 79195 ]\n'),
+    "t/run.c": ("int a = f(OK(middle(2, 8) == 5));\n", "int a = f(OK(middle(2, 8) == 79195));\n"),
+}
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_what_is_compared_in_another_language_is_another_value(path: str) -> None:
+    text, other = OTHERS[path]
+    found = expect_others(path, text, "kq")
+    assert found is not None
+    assert found[0] == other
+    assert expect_others(path, "", "kq") is None
