@@ -146,7 +146,7 @@ class Channel:
 
     def plan(self, plan: Mapping[str, Any], is_over: Callable[[], bool]) -> None:
         """Say which tests are run and how long they may take, where that is new."""
-        if self._plan is not plan:
+        if self._plan != plan:
             self._plan = plan
             self.tell({"plan": plan}, is_over)
 

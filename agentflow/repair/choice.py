@@ -110,11 +110,14 @@ def rank_survivors(survivors: Sequence[Candidate], seen: VersionComparison) -> R
 
     best = min(range(len(survivors)), key=place)
     winner = survivors[best]
+    most = winner.weight + _FAR + (winner.doubt > 0)
     others = [
         at
-        for at, vector in enumerate(vectors)
+        for at, (vector, other) in enumerate(zip(vectors, survivors, strict=True))
         if (not vector or not vectors[best] or _find_differing(vectors[best], vector))
-        and is_rival(survivors[at], winner)
+        and at != best
+        and other.weight <= most
+        and (winner.is_special or not other.is_special)
     ]
     guesses = ((winner, _GUESS),) if winner.is_special else ()
     found = (*((survivors[at], _describe(seen, vectors, best, at)) for at in others), *guesses)
@@ -136,17 +139,7 @@ def _find_differing(mine: Sequence[str], theirs: Sequence[str]) -> list[int]:
     return [at for at, (own, other) in pairs if own != other and not other.startswith(_ACCIDENT)]
 
 
-def is_rival(other: Candidate, chosen: Candidate) -> bool:
-    """Say whether an edit might be meant as well as the chosen one: no odder, and not that one and more."""
-    if other == chosen or (other.is_special and not chosen.is_special):
-        return False
-    parts = [frozenset(each.mutation.note.split("; ")) for each in (chosen, other)]
-    far = _FAR + (chosen.doubt > 0)
-    return not parts[0] < parts[1] and other.weight <= chosen.weight + far
-
-
 def _describe(seen: VersionComparison, vectors: Sequence[tuple[str, ...]], best: int, other: int) -> str:
-    """Return the shortest input that tells two edits apart, and what they do with it."""
     mine, theirs = vectors[best], vectors[other]
     if not mine or not theirs:
         return "no input could be made to compare them"
@@ -160,7 +153,6 @@ def _describe(seen: VersionComparison, vectors: Sequence[tuple[str, ...]], best:
 
 
 def _shorten(one: str, other: str) -> tuple[str, str]:
-    """Return two outcomes in short, with what differs in them."""
     alike = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
     start = 0 if max(len(one), len(other)) <= _SHOWN else max(0, alike - _SHOWN // 2)
     left, right = (
@@ -208,7 +200,6 @@ def make_order(raw: bytes, path: str, survivors: Sequence[Candidate]) -> dict[st
 
 
 def _list_functions(raw: bytes) -> list[range]:
-    """Return the lines of each function of a file."""
     code = parse_code(raw)
     return [
         range(min([node.lineno, *(each.lineno for each in node.decorator_list)]), (node.end_lineno or 0) + 1)

@@ -25,7 +25,7 @@ from typing import Any
 _RED = ("failed", "error")
 _UNREADY = 75
 """What a server ends with that cannot load the tests: the other one may."""
-_PARTS = ("observe", "sealed", "nearness", "patch", "compare", "inputs")
+_PARTS = ("observe", "sealed", "patch", "compare", "inputs")
 """What servers load of us."""
 _SEALED = Path(__file__).parent.with_name("sandbox") / "sealed.py"
 _NOW = time.monotonic
@@ -85,7 +85,7 @@ class Server:
         self.answers = os.open(answers, os.O_WRONLY)
         self.observe, self.sealed = load_part("observe"), load_part("sealed")
         self.sealed.private[:] = [self.orders, self.answers]
-        self.nearness = load_part("nearness").Nearness()
+        self.nearness = self.observe.Nearness()
         self.recorder = self.observe.Recorder(str(Path.cwd()), spec["folder"])
         self.plan: dict[str, Any] = {}
         self.is_hurried = False
@@ -214,7 +214,7 @@ class Warm(Server):
     def answer(self, order: dict[str, Any]) -> dict[str, Any]:
         edit = order["edit"]
         try:
-            pairs = self.patcher.compile(edit) if edit and self.patcher.can_patch(edit) else None
+            pairs = self.patcher.compile(edit) if edit else None
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return {"end": "ran", "outcomes": {}, "is_done": False}  # it is no code
         if edit and pairs is None:
@@ -281,7 +281,8 @@ class Fresh(Server):
             self.load_tests(lambda tests: tests.run(list(tests.items), lambda: False))
 
         def work(_: Any) -> dict[str, Any]:
-            found: dict[str, Any] = compare.compare_versions(order["compare"], run_tests, inputs)
+            self.sealed.private.clear()  # it is closed here
+            found: dict[str, Any] = compare.compare_versions(order["compare"], run_tests, inputs, self.sealed)
             return found
 
         limits = [order["seconds"]]

@@ -91,9 +91,10 @@ def find_usual(raws: list[bytes]) -> Callable[[bytes], bool]:
     """Return what tells whether arguments keep to what all recorded ones do: no negatives, ordered parts."""
     recorded = [part for raw in raws for part in list_parts(raw)]
     has_negatives = any(map(is_negative, recorded))
-    ordered = [
-        kind for kind in (list, tuple) if are_in_order([part for part in recorded if is_long(part, kind)])
-    ]
+    ordered = []
+    for kind in (list, tuple):
+        parts = [part for part in recorded if is_long(part, kind)]
+        ordered += [kind] if len(parts) > 1 and all(map(is_in_order, parts)) else []
 
     def is_usual(raw: bytes) -> bool:
         parts = list(list_parts(raw))
@@ -131,10 +132,6 @@ def is_negative(value: Any) -> bool:
 
 def is_long(value: Any, kind: Any) -> bool:
     return isinstance(value, kind) and len(value) > 1
-
-
-def are_in_order(found: list[Any]) -> bool:
-    return len(found) > 1 and all(map(is_in_order, found))
 
 
 def is_in_order(values: list[Any]) -> bool:

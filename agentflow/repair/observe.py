@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import importlib.util
 import os
 import re
 import sys
 import unittest
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,11 @@ _LONGEST_MESSAGE = 2000
 _LOADING = "Failed to import test module"
 """How unittest tells of a module that cannot be loaded, with the traceback as text."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+
+_LONGEST_SHOWN = 120
+_ERROR, _ASSERTION, _COMPARED = 0.05, 0.15, 0.2
+"""What an error in the code, a failed assertion, and one of two values are worth at least."""
+_DOCTEST = re.compile(r"Expected:\n(?P<wanted>.*?)\nGot:\n(?P<got>.*)", re.DOTALL)
 
 
 class Recorder:
@@ -109,6 +116,75 @@ def _describe_error(error: BaseException) -> str:
         said = ""
     kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
     return f"{kind}{said}"[:_LONGEST_MESSAGE]
+
+
+class Nearness:
+    """The last comparison of a red test; also a plugin of pytest."""
+
+    def __init__(self) -> None:
+        self.pair: tuple[Any, Any] | None = None
+        self.seen: dict[str, tuple[float, str, str]] = {}
+
+    def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> None:
+        if op in ("==", "is"):
+            self.pair = (left, right)
+
+    def watch_unittest(self) -> None:
+        before = unittest.TestCase.assertEqual
+        me = self
+
+        def compare(case: Any, first: Any, second: Any, msg: Any = None) -> None:
+            try:
+                before(case, first, second, msg)
+            except AssertionError:
+                me.pair = (first, second)
+                raise
+
+        unittest.TestCase.assertEqual = compare  # type: ignore[method-assign, assignment]
+
+    def begin(self) -> None:
+        self.pair = None
+
+    def fail(self, test: str, error: BaseException) -> None:
+        """Note how far a test came."""
+        near, wanted, got = self.measure(error)
+        if test not in self.seen or near > self.seen[test][0]:
+            self.seen[test] = (round(near, 4), wanted, got)
+
+    def measure(self, error: BaseException) -> tuple[float, str, str]:
+        try:
+            text = str(error)
+        except Exception:  # noqa: BLE001  # whatever the code under test raises
+            text = ""
+        said = _DOCTEST.search(text)
+        if said:
+            wanted, got = said["wanted"].strip(), said["got"].strip()
+            return _COMPARED + 0.7 * rate_likeness(got, wanted), wanted[:_LONGEST_SHOWN], got[:_LONGEST_SHOWN]
+        if not isinstance(error, AssertionError):
+            return _ERROR, "", f"{type(error).__name__}: {text}"[:_LONGEST_SHOWN]
+        if self.pair is None:
+            return _ASSERTION, "", text.partition("\n")[0][:_LONGEST_SHOWN]
+        got, wanted = self.pair
+        return _COMPARED + 0.7 * rate_likeness(got, wanted), clip_repr(wanted), clip_repr(got)
+
+
+def clip_repr(value: object) -> str:
+    try:
+        return repr(value)[:_LONGEST_SHOWN]
+    except Exception:  # noqa: BLE001  # whatever the code under test raises
+        return f"a {type(value).__name__}"
+
+
+def rate_likeness(got: Any, wanted: Any) -> float:
+    """Return how alike two values are, from 0 to 1: numbers by their distance, others by their text."""
+    try:
+        if isinstance(got, Number) and isinstance(wanted, Number):
+            return 1.0 if got == wanted else 0.9 / (1.0 + abs(float(got) - float(wanted)))  # type: ignore[arg-type]
+    except Exception:  # noqa: BLE001  # such as numbers of the code under test
+        return 0.0
+    if type(got) is not type(wanted):
+        return 0.0
+    return difflib.SequenceMatcher(None, clip_repr(got), clip_repr(wanted), autojunk=False).ratio()
 
 
 class Tests:

@@ -25,10 +25,8 @@ from agentflow.repair.choice import (
 )
 from agentflow.repair.clues import TestTrace, localise
 from agentflow.repair.sources import apply_mutation
-from agentflow.repair.syntax import mend_syntax
 from agentflow.repair.target import ADVICE
-from agentflow.repair.trial import End, Trial
-from agentflow.repair.workers import Workers, open_workers
+from agentflow.repair.workers import End, Trial, Workers, open_workers
 from agentflow.sandbox.throwaway import make_scratch_folder
 
 SEARCH_SECONDS = 60.0
@@ -75,8 +73,6 @@ class SearchResult(Record):
     nearest: Trial | None = None
     base: float = 0.0
     """How near the failing tests are without any edit."""
-    useless: frozenset[tuple[str, int, int, str]] = frozenset()
-    """The edits of the code as it was that leave a failing test red."""
 
     @property
     def tried(self) -> int:
@@ -87,17 +83,6 @@ class SearchResult(Record):
         """The first few rivals for people, one a line."""
         pairs = zip(self.rivals, self.differing, strict=True)
         return tuple(f"{rival.title} ({where})" for rival, where in pairs)[:_MOST_TOLD]
-
-    @property
-    def note(self) -> str:
-        """Workers that crashed, for a person; else empty."""
-        return f"workers that crashed and were replaced: {self.crashed}" if self.crashed else ""
-
-
-def identify(candidate: Candidate) -> tuple[str, int, int, str]:
-    """Return what tells one edit of a text from another."""
-    edit = candidate.mutation
-    return (candidate.path, edit.start, edit.end, edit.text)
 
 
 def trace_tests(bench: Bench, *, is_traced: bool = True) -> TestTrace:
@@ -122,8 +107,6 @@ def trace_tests(bench: Bench, *, is_traced: bool = True) -> TestTrace:
 
 
 class _RoundResult(Record):
-    """The result of a round of edits."""
-
     left: Sequence[Candidate]
     """Edits that nobody tried, or only beside another one."""
     has_survivors: bool
@@ -134,8 +117,6 @@ class _RoundResult(Record):
 
 
 class _Judge(NamedTuple):
-    """A judge of edits that pass the same tests."""
-
     bench: Bench
     seen: TestTrace
     workers: Workers
@@ -160,15 +141,9 @@ class _Judge(NamedTuple):
 class Search:
     """One search: the edits that were rejected are left out, and it ends with its time."""
 
-    def __init__(
-        self,
-        bench: Bench,
-        rejected: Iterable[Mapping[str, bytes]],
-        useless: frozenset[tuple[str, int, int, str]],
-    ) -> None:
+    def __init__(self, bench: Bench, rejected: Iterable[Mapping[str, bytes]]) -> None:
         self._bench = bench
         self._rejected = tuple(rejected)
-        self._useless = set(useless)
         self._last_hope = 0.0
         seconds = min(SEARCH_SECONDS, bench.watch.seconds_left)
         self._deadline = time.monotonic() + seconds
@@ -180,22 +155,16 @@ class Search:
         Raises ModelRejected, which names the error, when a worker crashes by itself, or too many do.
         """
         slow = sum(seen.durations.get(test, 0.0) for test in seen.reds)
-        self._give(min(_MOST_MORE, _TIMES_SLOW * slow))
-        fresh = [each for each in candidates if identify(each) not in self._useless]
-        self._result = self._result.replace(total=len(fresh))
-        self._hunt(self._bench, seen, fresh, ())
-        return self._result.replace(useless=frozenset(self._useless))
-
-    def _give(self, seconds: float) -> None:
-        """Give the search more time, where nobody waits for its end."""
-        more = max(0.0, min(seconds, self._bench.watch.seconds_left - self._result.seconds))
+        left = self._bench.watch.seconds_left - self._result.seconds
+        more = max(0.0, min(_MOST_MORE, _TIMES_SLOW * slow, left))
         self._deadline += more
-        self._result = self._result.replace(seconds=self._result.seconds + more)
+        self._result = self._result.replace(total=len(candidates), seconds=self._result.seconds + more)
+        self._hunt(self._bench, seen, candidates, ())
+        return self._result
 
     def _hunt(
         self, bench: Bench, seen: TestTrace, todo: Sequence[Candidate], kept: tuple[RepairChoice, ...]
     ) -> bool:
-        """Try edits on top of those that are kept."""
         may_keep = len(kept) < _MOST_KEPT
         while todo:
             found = self._try_some(bench, seen, todo, kept, may_keep=may_keep)
@@ -210,8 +179,7 @@ class Search:
             following = keep_edit(bench, found.part.winner)
             again = trace_tests(following)
             places = localise(following.sources, again)
-            edits = list_candidates(following.sources, places, again)
-            more = (*mend_syntax(following.sources, places), *edits)
+            more = list_candidates(following.sources, places, again)
             self._result = self._result.replace(total=self._result.total + len(more))
             if self._hunt(following, again, more, (*kept, found.part)):
                 return True
@@ -227,7 +195,6 @@ class Search:
         *,
         may_keep: bool,
     ) -> "_RoundResult":
-        """Return the choice among the edits that mend everything, else among those worth being kept."""
         survivors, partial, last = list[Candidate](), list[Trial](), math.inf
         order = [each for each in todo if not self._is_rejected(bench, each)]
         count, once = 0, len(order)
@@ -235,7 +202,7 @@ class Search:
             if not kept:
                 self._result = self._result.replace(base=workers.base)
             for count, trial in enumerate(_try_in_turn(workers, order), 1):
-                self._note(trial, is_first=not kept and not workers.is_brief, is_again=count > once)
+                self._note(trial, is_again=count > once)
                 if trial.is_plausible:
                     survivors = [trial.candidate]
                 elif may_keep and trial.is_progress:
@@ -278,19 +245,18 @@ class Search:
         return [each for each in edits if each not in harmful]
 
     def _find_rivals(self, workers: Workers, others: Sequence[Candidate]) -> Iterator[Candidate]:
-        """Yield the edits of others that mend everything too."""
         found = 0
         workers.confirms = False  # only those are confirmed that matter
         workers.is_all_or_none = True
         for trial in workers.try_edits(others):
-            self._note(trial, is_first=False)
+            self._note(trial)
             if trial.is_plausible:
                 found += 1
                 yield trial.candidate
             if found >= _MOST_RIVALS:
                 return
 
-    def _note(self, trial: Trial, *, is_first: bool, is_again: bool = False) -> None:
+    def _note(self, trial: Trial, *, is_again: bool = False) -> None:
         found, now = self._result, time.monotonic()
         kinds = Counter(found.kinds)
         kinds[trial.candidate.mutation.kind] += not is_again
@@ -300,22 +266,18 @@ class Search:
             hung=found.hung + (trial.end is End.HUNG) - is_again,
             nearest=trial if _is_nearer(trial, found.nearest) else found.nearest,
         )
-        if is_first and not trial.turned:
-            self._useless.add(identify(trial.candidate))
         if now > self._last_hope + _TELL_SECONDS:
-            self._last_hope = now
-            self._bench.watch.tell(self._hope(now))
-
-    def _hope(self, now: float) -> Hope:
-        found = self._result
-        best = "" if found.nearest is None else found.nearest.candidate.title
-        left = max(0.0, self._deadline - now)
-        return Hope(tried=found.tried, total=found.total, seconds_left=left, best=best)
+            self._last_hope, found = now, self._result
+            best = "" if found.nearest is None else found.nearest.candidate.title
+            left = max(0.0, self._deadline - now)
+            self._bench.watch.tell(Hope(tried=found.tried, total=found.total, seconds_left=left, best=best))
 
     def _is_rejected(self, bench: Bench, candidate: Candidate) -> bool:
         """Return whether an edit, with those kept before it, is a repair that was rejected."""
-        texts = keep_edit(bench, candidate).sources.overlay if self._rejected else {}
-        return any(_are_same(bench, texts, rejected) for rejected in self._rejected)
+        after = keep_edit(bench, candidate).sources if self._rejected else bench.sources
+        return any(
+            all(after.read(path) == raw for path, raw in rejected.items()) for rejected in self._rejected
+        )
 
     def _win(self, bench: Bench, choices: tuple[RepairChoice, ...]) -> None:
         edits = tuple(each.winner for each in choices)
@@ -347,10 +309,6 @@ def keep_edit(bench: Bench, candidate: Candidate) -> Bench:
     return bench.replace(sources=sources.replace(overlay={**sources.overlay, candidate.path: after}))
 
 
-def _are_same(bench: Bench, texts: Mapping[str, bytes], others: Mapping[str, bytes]) -> bool:
-    return all(texts.get(path, bench.sources.read(path)) == raw for path, raw in others.items())
-
-
 def _keep_best(partial: list[Trial], trial: Trial) -> list[Trial]:
     """Return the edits that turn the most tests green, all of them the same tests."""
     if not partial or len(trial.turned) > len(partial[0].turned):
@@ -371,10 +329,9 @@ def _pass_anew(judge: _Judge, edits: Sequence[Candidate]) -> Sequence[Candidate]
 
 
 def _is_nearer(trial: Trial, other: Trial | None) -> bool:
-    if trial.end is not End.RAN:
-        return False
-    return other is None or _merit(trial) > _merit(other)
-
-
-def _merit(trial: Trial) -> tuple[bool, int, bool, float]:
-    return (trial.is_plausible, len(trial.turned), not trial.broke, trial.nearness)
+    merits = [
+        (each.is_plausible, len(each.turned), not each.broke, each.nearness)
+        for each in (trial, other)
+        if each
+    ]
+    return trial.end is End.RAN and merits[0] > max(merits[1:], default=(False, -1, False, 0.0))

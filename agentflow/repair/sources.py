@@ -1,7 +1,6 @@
 """The repository as it was before any attempt: its files, and their Python code with exact places."""
 
 import ast
-import hashlib
 import os
 from bisect import bisect_right
 from codecs import BOM_UTF8
@@ -29,6 +28,8 @@ T = TypeVar("T")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
+Node = ast.expr | ast.stmt
+
 Scope = FunctionNode | ast.ClassDef | ast.Module
 
 
@@ -46,15 +47,6 @@ class Sources(Record):
     def read(self, path: str) -> bytes:
         """Return a file as it was before any attempt."""
         return self.overlay[path] if path in self.overlay else (self.root / path).read_bytes()
-
-    @property
-    def digest(self) -> str:
-        """A hash of all Python files."""
-        total = hashlib.sha256()
-        for path in self.files:
-            if path.endswith(".py") and (self.root / path).is_file():
-                total.update(os.fsencode(path) + b"\0" + hashlib.sha256(self.read(path)).digest())
-        return total.hexdigest()
 
 
 def read_sources(root: Path, base: str | None) -> Sources:
@@ -77,6 +69,13 @@ def _read_overlay(git: Git, base: str) -> dict[str, bytes]:
             raise ModelRejected(f"the change so far in {change.path} cannot be taken back", hint=ADVICE)
         overlay[change.path] = kept[0].encode()
     return overlay
+
+
+def read_changed(git: Git, base: str, tree: str) -> dict[str, bytes]:
+    """Return the files of a tree that differ from another one."""
+    paths = [change.path for change in git.list_changes(base, tree)]
+    texts = git.read_texts((f"{tree}:{path}" for path in paths), _LARGEST)
+    return {path: text.encode() for path, text in zip(paths, texts, strict=True)}
 
 
 def is_production(path: str) -> bool:
@@ -128,6 +127,7 @@ class Code:
         """Parse a file's bytes; raise SyntaxError or ValueError for what is not Python in UTF-8."""
         raw.decode()
         self.raw = raw
+        self.newline = "\r\n" if b"\r\n" in raw else "\n"
         self.tree = ast.parse(raw)
         self.parents: dict[ast.AST, ast.AST] = {
             child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
@@ -149,14 +149,14 @@ class Code:
         """Return a node and all below it."""
         return self.compute_once(("walk", node), lambda: tuple(ast.walk(node)))
 
-    def find_span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+    def find_span(self, node: Node) -> tuple[int, int]:
         """Return where a node begins and ends, in bytes."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         start = self._starts[node.lineno - 1] + node.col_offset
         return start, self._starts[node.end_lineno - 1] + node.end_col_offset
 
-    def get_text(self, node: ast.expr | ast.stmt) -> str:
+    def get_text(self, node: Node) -> str:
         start, end = self.find_span(node)
         return self.raw[start:end].decode("utf-8", "replace")
 
@@ -172,17 +172,16 @@ class Code:
         line = bisect_right(self._starts, span[0])
         return Mutation(start=span[0], end=span[1], text=text, line=line, kind=kind, weight=weight, note=note)
 
-    def swap(self, node: ast.expr | ast.stmt, text: str, kind: str, weight: int) -> Mutation:
+    def swap(self, node: Node, text: str, kind: str, weight: int) -> Mutation:
         """Return the replacement of a node by a text."""
         return self.make_mutation(self.find_span(node), text, kind, weight)
 
-    def exchange(self, left: ast.expr, right: ast.expr, kind: str) -> Mutation:
-        """Return the edit that swaps two nodes of a line."""
+    def exchange(self, left: Node, right: Node, kind: str, weight: int) -> Mutation:
+        """Return the edit that swaps two nodes."""
         (start, end), (begin, stop) = self.find_span(left), self.find_span(right)
         between = self.raw[end:begin].decode("utf-8", "replace")
-        return self.make_mutation(
-            (start, stop), self.get_text(right) + between + self.get_text(left), kind, 2
-        )
+        text = self.get_text(right) + between + self.get_text(left)
+        return self.make_mutation((start, stop), text, kind, weight)
 
     def find_scope(self, node: ast.AST) -> Scope:
         """Return the function or module that a node stands in."""

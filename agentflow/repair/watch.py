@@ -37,8 +37,10 @@ _STOPPED = 0.8
 class Tracer:
     """The lines and types of one test after the other."""
 
-    def __init__(self, place: Callable[[str], str | None]) -> None:
+    def __init__(self, place: Callable[[str], str | None], *, is_on: bool = True) -> None:
+        """Take what gives a file's place, if any; one that is not on sees nothing, and takes no time."""
         self.place = place
+        self.is_on = is_on
         self.lines: dict[str, set[tuple[str, int]]] = {"": set()}
         self.types: dict[str, dict[str, set[str]]] = {}
         self.seen = self.lines[""]
@@ -47,6 +49,8 @@ class Tracer:
 
     def begin(self, test: str) -> None:
         """Count what is executed from now on for a test; for the loading of tests when it is empty."""
+        if not self.is_on:
+            return
         self.seen = self.lines.setdefault(test, set())
         self.calls = {}
         self.is_typed = bool(test)
@@ -56,6 +60,8 @@ class Tracer:
             sys.settrace(self.enter)
 
     def end(self) -> None:
+        if not self.is_on:
+            return
         if not _MONITORING:
             sys.settrace(None)
         elif _MONITORING.get_tool(_TOOL) == "agentflow":
@@ -124,30 +130,13 @@ class Tracer:
         return {"lines": lines, "types": types}
 
 
-class NoTracer:
-    """Sees nothing, and takes no time."""
-
-    def __init__(self) -> None:
-        self.lines: dict[str, set[tuple[str, int]]] = {}
-        self.types: dict[str, dict[str, set[str]]] = {}
-
-    def begin(self, test: str) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-    def report(self) -> dict[str, Any]:
-        return {"lines": {"": []}, "types": {}}
-
-
 def watch_tests(spec: dict[str, Any], observe: Any, sealed: Any) -> dict[str, Any]:
     """Run the failing tests and then some others, each within a time, and return what was seen.
 
     Lines and types are only seen where the spec asks for them: to see them takes many times longer.
     """
     recorder = observe.Recorder(str(Path.cwd()), spec["folder"])
-    tracer = Tracer(recorder.place) if spec["traced"] else NoTracer()
+    tracer = Tracer(recorder.place, is_on=spec["traced"])
     began = time.monotonic()
     found: dict[str, Any] = {"lines": {}, "types": {}, "durations": {}, "sleeps": {}, "slow": [], "load": 0.0}
 

@@ -310,7 +310,7 @@ def _draw_sandbox_in_short(state: TaskState) -> Iterator[Line]:
 
 def _draw_claim(state: TaskState) -> Iterator[Line]:
     if state.is_found and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
-        found = f"found by the repair engine; {PLAUSIBLE}" if state.is_first_try else PLAUSIBLE
+        found = PLAUSIBLE if state.model == "repair" else f"found by the repair engine; {PLAUSIBLE}"
         yield label_row("claim", span(found[:1].upper() + found[1:]))
 
 

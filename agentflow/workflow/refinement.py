@@ -19,6 +19,7 @@ from agentflow.core.routing import Action, Classification
 from agentflow.core.task import Excerpt, GateStatus, Intent, Status, TaskState
 from agentflow.core.test_ids import find_test_files, get_test_function
 from agentflow.library.instructions import load_instructions
+from agentflow.model.tiers import REPAIR
 from agentflow.process import make_timestamp
 from agentflow.redact import list_some, to_one_line
 from agentflow.routing.clauses import Mood, Targets, is_only_about_checks, split_clauses
@@ -76,14 +77,17 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     if task.follows is None:
         wanted = _find_wanted(crew, task)
         task = _shorten_route(crew, task, wanted)
-        if wanted.asked and fixes_checks and not task.forced:
-            task = await _try_repair(crew, task)
+        if wanted.asked and fixes_checks and not task.forced and crew.model.name != REPAIR:
+            task = await try_repair(crew, task)
+    if crew.model.name == REPAIR:
+        task = await try_repair(crew, task)
     return decide_gate(task, GateStatus.PASSED, message)
 
 
 def _depends_on_base(task: TaskState, table: Table) -> bool:
     """Return whether what fails before the task decides its route, or is all that it is about."""
-    return bool(classify_words(task, table).steps_if_failing) or is_only_about_checks(task.task)
+    is_about = bool(classify_words(task, table).steps_if_failing) or is_only_about_checks(task.task)
+    return is_about or task.model == REPAIR
 
 
 def _record_start(crew: Crew, task: TaskState) -> TaskState:
@@ -245,16 +249,23 @@ def _shorten_route(crew: Crew, task: TaskState, wanted: Targets) -> TaskState:
     return task
 
 
-async def _try_repair(crew: Crew, task: TaskState) -> TaskState:
-    """Return the task with what the repair engine finds before a model is asked, if it may search."""
-    search = crew.search_repair(task) if task.first_try is None else None
+async def try_repair(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with what the repair engine finds without a request, if it may search.
+
+    Raises ModelRejected where the engine is the task's model and finds nothing.
+    """
+    is_known = task.first_try is not None and task.first_try.iteration == task.iteration
+    search = None if is_known else crew.search_repair(task)
     if search is not None:
-        begin = time.monotonic()
-        task = task.replace(first_try=await search.search(0))
-        if tried := task.first_try:
+        from agentflow.repair.engine import work_in_thread  # noqa: PLC0415  # only where tests fail
+
+        begin, is_alone = time.monotonic(), crew.model.name == REPAIR
+        tried = await work_in_thread(search.mend if is_alone else search.look)
+        task = task.replace(first_try=tried and tried.replace(iteration=task.iteration))
+        if tried:
             took = round(time.monotonic() - begin, 3)
             crew.store.emit(RepairTried(found=bool(tried.edits), account=tried.account, seconds=took))
-    if task.is_first_try:
+    if task.is_first_try and task.iteration == 1:
         task, event = skip_roles_before(task)
         crew.store.emit(event)
     return task
