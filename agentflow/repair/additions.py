@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from agentflow.repair.clues import NUMBERS, Hints, Rules, find_name_types, find_types
+from agentflow.repair.clues import NUMBERS, EditRules, Hints, find_name_types, find_types
 from agentflow.repair.names import find_fields, find_names, is_field, list_functions, list_known
 from agentflow.repair.sources import Code, FunctionNode, Mutation
 
@@ -35,10 +35,6 @@ _CALLS: Mapping[str, tuple[str, ...]] = {
 """What is often forgotten around a value of a type, the most usual first."""
 _SLICES = ("{}[1:]", "{}[:-1]", "{}[::-1]")
 _SLICED = frozenset({"str", "list", "tuple"})
-_KEYWORDS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("sorted", "sort"), ("reverse=True", "key=len", "key=str.lower", "key=abs")),
-    **dict.fromkeys(("min", "max"), ("default=0", "default=None", "key=len", "key=abs")),
-}
 _EMPTY = {"list": "[]", "str": "''", "int": "0", "float": "0", "dict": "{}", "tuple": "()", "set": "set()"}
 _COPIED = (ast.Assign, ast.AugAssign, ast.Expr, ast.Delete)
 _STATEMENTS = (
@@ -152,14 +148,11 @@ def _list_short(code: Code, node: ast.expr, hints: Hints) -> list[tuple[str, fro
 
 def _add_argument(code: Code, node: ast.Call, _: Hints) -> Iterator[Mutation]:
     name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-    end, has = code.find_span(node)[1] - 1, {each.arg for each in node.keywords}
-    given = list(_KEYWORDS.get(name, ()))
-    if "reverse=True" in given:
-        given += [f"reverse={each}" for each in [*find_names(code, node), *find_fields(code, node)][:6]]
-    for each in given:
-        if each.partition("=")[0] not in has:
-            text = f", {each}" if node.args or node.keywords else each
-            yield code.make_mutation((end, end), text, "missing keyword", 3)
+    end = code.find_span(node)[1] - 1
+    if name in {"sorted", "sort"} and "reverse" not in {each.arg for each in node.keywords}:
+        joint = ", " if node.args or node.keywords else ""
+        for value in ("True", *[*find_names(code, node), *find_fields(code, node)][:6]):
+            yield code.make_mutation((end, end), f"{joint}reverse={value}", "missing keyword", 3)
     if name == "range" and len(node.args) == 1:
         yield code.swap(node.args[0], f"1, {code.get_text(node.args[0])}", "missing start", 3)
 
@@ -407,7 +400,7 @@ def _guard(code: Code, node: FunctionNode | ast.For, hints: Hints) -> Iterator[M
             yield code.make_mutation((start, start), text, "missing guard", 4)
 
 
-ADDITION_RULES: Rules = (
+ADDITION_RULES: EditRules = (
     (_VALUES, _wrap),
     (_VALUES, _limit),
     ((*_PLAIN, ast.Constant), _reuse),

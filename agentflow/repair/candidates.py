@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from agentflow.core.record import Record
 from agentflow.repair.additions import ADDITION_RULES
-from agentflow.repair.clues import EditPlace, Hints, Rules, TestTrace, list_tested, read_hints
+from agentflow.repair.clues import EditPlace, EditRules, Hints, TestTrace, list_tested, read_hints
 from agentflow.repair.exchange import EXCHANGE_RULES
 from agentflow.repair.names import NAME_RULES
 from agentflow.repair.sources import Code, FunctionNode, Mutation, Sources, find_header_lines, parse_code
@@ -36,7 +36,7 @@ _SPECIAL = 3
 _CASES = ("missing guard", "missing bound", "missing condition")
 _LITERAL = re.compile(r"-?\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\"")
 _HARMLESS = frozenset({"0", "1", "2", "-1", "''", "' '"})
-_RULES: Rules = (*EXCHANGE_RULES, *NAME_RULES, *ADDITION_RULES)
+_RULES: EditRules = (*EXCHANGE_RULES, *NAME_RULES, *ADDITION_RULES)
 
 
 class Candidate(Record):
@@ -52,7 +52,6 @@ class Candidate(Record):
 
     @property
     def title(self) -> str:
-        """The change in one line."""
         return f"{self.path}:{self.mutation.line} {self.mutation.kind}: {self.mutation.note}"
 
     @property
@@ -140,17 +139,16 @@ class _Group(NamedTuple):
 
     @property
     def level(self) -> int:
-        """The distance of its most suspicious line from the most suspicious of all; its least weight."""
         return min(self.levels[place.score] for _, place in self.nodes)
 
     def propose(self) -> Iterator[Candidate]:
-        """Yield the edits of its nodes."""
         for node, place in self.nodes:
             proposals = (
                 propose(self.code, node, self.hints) for kinds, propose in _RULES if isinstance(node, kinds)
             )
             for mutation in chain.from_iterable(proposals):
-                is_special = _is_special(mutation, self.tested)
+                named = {each.replace('"', "'") for each in _LITERAL.findall(mutation.text)} - _HARMLESS
+                is_special = mutation.kind in _CASES and not self.tested.isdisjoint(named)
                 yield Candidate(
                     path=self.path,
                     mutation=mutation,
@@ -188,10 +186,3 @@ def _group_nodes(sources: Sources, places: tuple[EditPlace, ...], seen: TestTrac
         tested = hints.literals - frozenset(map(repr, own))
         groups += [_Group(path, code, hints, tested, levels, nodes) for nodes in by_function.values()]
     return sorted(groups, key=lambda group: group.level)
-
-
-def _is_special(edit: Mutation, tested: frozenset[str]) -> bool:
-    if edit.kind not in _CASES:
-        return False
-    found = (each.replace('"', "'") for each in _LITERAL.findall(edit.text))
-    return not tested.isdisjoint({*found} - _HARMLESS)

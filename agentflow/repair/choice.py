@@ -13,27 +13,19 @@ from agentflow.repair.sources import FunctionNode, Sources, apply_mutation, pars
 COMPARE_SECONDS = 30.0
 LEAST_SECONDS = 5.0
 """Also where the time of the search is over: edits that nobody compared are of little use."""
-
 MOST_COMPARED = 16
-
 _FAR = 3
 """The weight by which a rival may exceed the chosen edit; one more in doubt."""
-
 _FAULTY = 4
 """The extra weight of an edit that leaves errors where another edit gives a result and leaves fewer."""
-
 _ACCIDENT = "? "
 """How the outcome of a call begins that ends in an error which the code does not raise itself."""
-
 _MISTAKES = frozenset(
     {"KeyError", "IndexError", "TypeError", "AttributeError", "ZeroDivisionError", "UnboundLocalError"}
 )
-
 _PART = " | "
 """Stands between what a call gives, what it leaves of its arguments, and a number for all of both."""
-
 _SHOWN = 60
-
 _GUESS = "a guess: only the failing tests name that value"
 
 
@@ -129,7 +121,6 @@ def rank_survivors(survivors: Sequence[Candidate], seen: VersionComparison) -> R
 
 
 def _find_errors(vector: Sequence[str]) -> frozenset[int]:
-    """Return the inputs that end in an error which tells of a mistake in the code."""
     return frozenset(at for at, outcome in enumerate(vector) if outcome.removeprefix(_ACCIDENT) in _MISTAKES)
 
 

@@ -80,7 +80,6 @@ class TestTrace(Record):
 
     @property
     def reds(self) -> frozenset[str]:
-        """The tests that do not pass."""
         return frozenset(test for test, outcome in self.outcomes.items() if outcome in RED)
 
 
@@ -161,16 +160,14 @@ class Hints(Record):
 
     @property
     def literals(self) -> frozenset[str]:
-        """The values that the failing tests name, as texts."""
         return frozenset((*self.numbers, *map(repr, self.words)))
 
 
-Rules = tuple[tuple[tuple[type[ast.AST], ...], Callable[[Code, Any, Hints], Iterator[Mutation]]], ...]
+EditRules = tuple[tuple[tuple[type[ast.AST], ...], Callable[[Code, Any, Hints], Iterator[Mutation]]], ...]
 """Kinds of edit: the nodes that each applies to, and how it changes one."""
 
 
 def read_hints(named: Sequence[object], seen: TestTrace, path: str) -> Hints:
-    """Return what the run and the constants of the failing tests say about one file."""
     own = {place: names for place, names in seen.types.items() if place.rpartition(":")[0] == path}
     numbers, words = list[str](), list[str]()
     for each in named:
@@ -186,7 +183,6 @@ def read_hints(named: Sequence[object], seen: TestTrace, path: str) -> Hints:
 
 
 def list_tested(sources: Sources, seen: TestTrace) -> tuple[object, ...]:
-    """Return the constants of the tests that fail, in the order in which they stand."""
     constants = list[object]()
     names = {found[1] for test in seen.reds if (found := _TEST_NAME.search(test.rpartition("::")[2]))}
     names |= {part for test in seen.reds for part in test.split(".")}
@@ -217,11 +213,11 @@ def find_types(code: Code, node: ast.AST, hints: Hints) -> frozenset[str]:
 def find_name_types(code: Code, node: ast.AST, name: str, hints: Hints) -> frozenset[str]:
     """Return the types that a name had in the function around a node, comprehensions in it among them."""
     scope = code.find_scope(node)
-    return code.compute_once(("types", scope, name), lambda: _find_scope_types(scope, name, hints))
 
+    def work() -> frozenset[str]:
+        first, last = getattr(scope, "lineno", 0), getattr(scope, "end_lineno", 0) or 0
+        first = min([first, *(each.lineno for each in getattr(scope, "decorator_list", ()))])
+        inside = (names for line, names in hints.types.items() if first <= line <= last)
+        return frozenset(kind for names in inside for kind in names.get(name, ())) - {"NoneType"}
 
-def _find_scope_types(scope: ast.AST, name: str, hints: Hints) -> frozenset[str]:
-    first, last = getattr(scope, "lineno", 0), getattr(scope, "end_lineno", 0) or 0
-    first = min([first, *(each.lineno for each in getattr(scope, "decorator_list", ()))])
-    inside = (names for line, names in hints.types.items() if first <= line <= last)
-    return frozenset(kind for names in inside for kind in names.get(name, ())) - {"NoneType"}
+    return code.compute_once(("types", scope, name), work)

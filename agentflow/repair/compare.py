@@ -60,11 +60,12 @@ def compare_versions(
         return {"inputs": [], "outcomes": [[] for _ in order["versions"]]}
     made = list(inputs.list_near_inputs(calls, find_constants(order["versions"][0])))
     outcomes = run_versions(order["path"], order["versions"], made, sealed)
-    return {"inputs": [show_input(name, make) for name, make in made], "outcomes": outcomes}
+    texts = (show_call(name, *make()) for name, make in made)
+    shown = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts]
+    return {"inputs": shown, "outcomes": outcomes}
 
 
 def find_constants(text: str) -> list[Any]:
-    """Return the constants of a file but its docstrings, each once."""
     tree = ast.parse(text)
     said = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
     found = (each for each in ast.walk(tree) if isinstance(each, ast.Constant) and id(each) not in said)
@@ -126,7 +127,6 @@ def find_code(value: Any) -> CodeType | None:
 
 
 def read_arguments(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
-    """Return the positional and the keyword arguments of a call that begins."""
     code, values = frame.f_code, frame.f_locals
     count, only = code.co_argcount, code.co_kwonlyargcount
     names = code.co_varnames
@@ -142,7 +142,6 @@ def read_arguments(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
 
 
 def run_versions(path: str, texts: list[str], inputs: list[tuple[str, Make]], sealed: Any) -> list[list[str]]:
-    """Return what each version does with each input, as many versions at once as there are processors."""
     found, count = [], os.cpu_count() or 1
     for start in range(0, len(texts), count):
         with contextlib.ExitStack() as stack:
@@ -155,7 +154,6 @@ def run_versions(path: str, texts: list[str], inputs: list[tuple[str, Make]], se
 
 
 def answer_all(path: str, text: str, inputs: list[tuple[str, Make]], tell: Callable[[Any], None]) -> None:
-    """Put a version in place of its module and tell what it does with each input."""
     signal.signal(signal.SIGPROF, stop_call)
     wanted = str(Path(path).resolve())
     module = next(each for each in list(sys.modules.values()) if getattr(each, "__file__", None) == wanted)
@@ -191,7 +189,6 @@ def stop_wait(before: int, *_: object) -> None:
 
 
 def count_waits() -> int:
-    """Return how often this process has given the processor up by itself."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 
 
@@ -282,24 +279,16 @@ class ValueText:
 
 
 def wrap_name(kind: type, plain: type, text: str) -> str:
-    """Return the text of a collection, with the name of its type if that is not a built-in one."""
     return text if kind is plain and text else f"{kind.__name__}({text})"
 
 
 def has_fields(value: Any) -> bool:
-    """Say whether a value is an object with attributes of its own."""
     is_plain = isinstance(value, (type, ModuleType)) or callable(value)
     return not is_plain and bool(getattr(value, "__dict__", None))
 
 
 def has_own_text(value: Any) -> bool:
     return getattr(type(value), "__repr__", None) is not object.__repr__
-
-
-def show_input(name: str, make: Make) -> str:
-    """Return a call as a person would write it."""
-    text = show_call(name, *make())
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def show_call(name: str, given: list[Any], named: dict[str, Any]) -> str:

@@ -5,21 +5,24 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import PurePosixPath
-from typing import NamedTuple, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import Annotated, NamedTuple, TypeVar
 
 import anyio
 import anyio.lowlevel
+from anyio import from_thread
+from msgspec import Meta
 
-from agentflow.core.errors import ModelRejected
+from agentflow.core.errors import ModelRejected, ToolError
 from agentflow.core.events import Searched
-from agentflow.core.evidence import RED, CheckName, CheckRun, Side
+from agentflow.core.evidence import CheckName, CheckRun, Side
 from agentflow.core.ports import Observer
-from agentflow.core.record import Record
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.role import FirstTry, Replacement
-from agentflow.repair.bench import Bench, Hope, SearchWatch
+from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
+from agentflow.repair.bench import Bench, SearchWatch
 from agentflow.repair.candidates import list_candidates
 from agentflow.repair.clues import EditPlace, TestTrace, localise
 from agentflow.repair.search import SEARCH_SECONDS, Search, SearchResult, trace_tests
@@ -32,10 +35,11 @@ from agentflow.workspace.working_copy import find_import_paths
 _QUICK, _TIMES_SLOW, _MOST_MORE = 2.0, 3, 60.0
 """For each second above the first two that the tests took, a search gets three more, at most so many."""
 _SEVERAL = "each of these edits makes the failing tests pass; they differ on other inputs, so none was made:"
+_EDIT = "Edit"
+_NONE = "the built-in repair engine cannot run these tests: it knows pytest and unittest only"
 _SHOWN = 3
 _MISSING = re.compile(r"No module named '([\w.]+)'")
 _SYNTAX = re.compile(r"^(?:SyntaxError|IndentationError|TabError): (.*)", re.MULTILINE)
-
 T = TypeVar("T")
 
 
@@ -55,15 +59,12 @@ class Attempt(Record):
 
 
 class _Findings(NamedTuple):
-    """The result of a search, with what it knew of the tests."""
-
     result: SearchResult
     sources: Sources
     seen: TestTrace
     places: tuple[EditPlace, ...]
 
     def list_edits(self) -> tuple[Replacement, ...]:
-        """Return the edits that take an earlier attempt back and make what was found."""
         wanted = {**self.sources.overlay, **self.result.texts}
         return tuple(
             edit
@@ -91,24 +92,23 @@ class RepairSearch(Record):
         """Return the best repair, or what takes the last one back. Raises ModelRejected for neither."""
         last = self.attempts[-1] if self.attempts else None
         if last is not None and not last.is_rejected:
-            red = ", ".join(run.check.name for run in last.checks)
-            raise ModelRejected(
-                f"the tests pass with {last.account}; it stays, but not mended: {red}", hint=ADVICE
-            )
+            raise self._keep(last.account)
         before = next((run.evidence.tree_before for run in self.checks if run.evidence is not None), None)
         found = self._run(self._open(before, is_cancelled, 0, ""), before)
         result, edits = found.result, found.list_edits()
-        if result.texts:
-            note = f" (workers that crashed and were replaced: {result.crashed})" if result.crashed else ""
-            account = "; ".join(result.titles) + note
-            return FirstTry(
-                account=account, edits=edits, files=tuple(result.texts), rivals=result.rival_lines
-            )
-        facts = (*_describe(found), f"next: {_advise(result, found.places)}")
-        account = "not mended: " + "\n  ".join(facts)
+        note = f" (workers that crashed and were replaced: {result.crashed})" if result.crashed else ""
+        account = "; ".join(result.titles) + note
+        if not result.texts:
+            facts = (*_describe(found), f"next: {_advise(result, found.places)}")
+            account = "not mended: " + "\n  ".join(facts)
         if not edits:
-            raise ModelRejected(account)
-        return FirstTry(account=account, edits=edits)
+            raise self._keep(account) if result.texts else ModelRejected(account)
+        return FirstTry(account=account, edits=edits, files=tuple(result.texts), rivals=result.rival_lines)
+
+    def _keep(self, account: str) -> ModelRejected:
+        """Return the error for a repair whose failure is no matter of tests."""
+        red = ", ".join(run.check.name for run in self.attempts[-1].checks) if self.attempts else "nothing"
+        return ModelRejected(f"the tests pass with {account}; it stays, but not mended: {red}", hint=ADVICE)
 
     def look(self, is_cancelled: Callable[[], bool], run: int = 0, only: str = "") -> FirstTry | None:
         """Return the one repair, or what was learned; None where the engine cannot run the tests.
@@ -136,9 +136,10 @@ class RepairSearch(Record):
         took = max((record.seconds for record in reds if record is not None), default=0.0)
         # tests that took long are run more than once
         seconds = self.seconds + min(_MOST_MORE, _TIMES_SLOW * max(0.0, took - _QUICK))
-        tell = partial(self._tell, run)
-        watch = SearchWatch(tell=tell, cancelled=is_cancelled, until=time.monotonic() + seconds)
-        tell(Hope(tried=0, total=0, seconds_left=min(seconds, SEARCH_SECONDS), best=""))
+        until = time.monotonic() + seconds
+        watch = SearchWatch(tell=self.observe, cancelled=is_cancelled, run=run, until=until)
+        left = round(min(seconds, SEARCH_SECONDS), 1)
+        self.observe(Searched(run=run, tried=0, total=0, seconds_left=left, best=""))
         root = self.sandbox.root
         sources = read_sources(root, base).replace(only=only)
         target = read_target(root, self.checks, self.blocked, sources.files)
@@ -157,11 +158,6 @@ class RepairSearch(Record):
         trees = [each.tree for each in self.attempts if each.is_rejected]
         rejected = [read_changed(git, base, tree) for tree in trees if base is not None]
         return _Findings(Search(bench, rejected).run(seen, edits), bench.sources, seen, places)
-
-    def _tell(self, run: int, hope: Hope) -> None:
-        left = round(hope.seconds_left, 1)
-        searched = Searched(run=run, tried=hope.tried, total=hope.total, seconds_left=left, best=hope.best)
-        self.observe(searched)
 
 
 async def work_in_thread(work: Callable[[Callable[[], bool]], T]) -> T:
@@ -188,21 +184,73 @@ async def work_in_thread(work: Callable[[Callable[[], bool]], T]) -> T:
     return found
 
 
+class RepairInput(Record):
+    path: Annotated[str | None, Meta(description="Edit nothing but this file, or files below it.")] = None
+
+
+class RepairCall(Record):
+    """Search for a small edit that makes the failing tests pass: many are tried in copies, within seconds.
+
+    The only one that passes is made; judge it, it may fit no more than these tests. Else you are told the
+    candidates, or the suspicious lines and how near the search came.
+    """
+
+    search: RepairSearch
+
+    def __call__(self, given: RepairInput, context: ToolContext) -> Output:
+        only = context.workspace.to_relative(given.path) if given.path else ""
+        only = "" if only == "." else only
+        search = partial(self.search.look, run=context.run.head.run, only=only)
+        found = from_thread.run(work_in_thread, search)
+        if found is None or not found.edits:
+            return Output(content=_NONE if found is None else found.account)
+        told = f"{found.account}\n{show_diff(context.workspace.root, found.edits)}"
+        try:
+            for edit in found.edits:
+                context.shell.make(_EDIT, to_builtins(edit))
+        except ToolError as error:
+            return Output(content=f"not made: {error}\nfound: {told}", is_error=True)
+        return Output(content=f"made: {told}")
+
+
+def show_diff(root: Path, edits: Iterable[Replacement]) -> str:
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+    for edit in edits:
+        path = edit.file_path
+        before.setdefault(path, (root / path).read_text("utf-8", "replace"))
+        after[path] = after.get(path, before[path]).replace(edit.old_string, edit.new_string, 1)
+    lines = (
+        line
+        for path in before
+        for line in difflib.unified_diff(
+            before[path].splitlines(), after[path].splitlines(), f"a/{path}", f"b/{path}", lineterm="", n=1
+        )
+    )
+    return "\n".join(lines)
+
+
+def offer_repair(search: RepairSearch) -> Tool:
+    """Return the tool of an implementer whose tests fail; each edit it makes is a call of its own."""
+    return Tool(
+        name="Repair",
+        category=Category.AGENT,
+        effect=Effect.EXECUTE,
+        input=RepairInput,
+        call=RepairCall(search=search),
+        granted=True,
+    )
+
+
 def _require_runnable(sources: Sources, seen: TestTrace) -> None:
     """Raise ModelRejected where all that fails is the loading of modules that are not installed."""
-    reds = [test for test, outcome in seen.outcomes.items() if outcome in RED]
-    missing = [_find_missing(seen.messages.get(test, "")) for test in reds]
-    names = sorted({name for name in missing if name})
-    if reds and all(missing) and not any(_is_own(sources, name) for name in names):
+    missing = [_MISSING.search(seen.messages.get(test, "")) for test in seen.reds]
+    names = sorted({found[1] for found in missing if found})
+    if names and all(missing) and not any(_is_own(sources, name) for name in names):
         raise ModelRejected(
             f"the tests cannot run here: no module named {', '.join(names)} is installed",
             hint="Install what the tests need, then try again.",
         )
-
-
-def _find_missing(message: str) -> str | None:
-    found = _MISSING.search(message)
-    return found[1] if found else None
 
 
 def _is_own(sources: Sources, name: str) -> bool:
@@ -219,7 +267,10 @@ def _describe(findings: _Findings) -> Iterator[str]:
     if places:
         yield f"suspicious lines: {', '.join(f'{each.path}:{each.line}' for each in places[:_SHOWN])}"
     if found.kinds:
-        yield f"tried: {_count_kinds(found.kinds)}"
+        ordered = sorted(found.kinds.items(), key=lambda pair: (-pair[1], pair[0]))
+        others = sum(count for _, count in ordered[5:])
+        shown = [f"{count} {kind}" for kind, count in ordered[:5]]
+        yield f"tried: {', '.join([*shown, *([f'{others} others'] if others else [])])}"
     near = found.nearest
     if near is not None and (near.turned or near.nearness > found.base):
         mends = f"; mends {', '.join(near.turned[:_SHOWN])}" if near.turned else ""
@@ -243,21 +294,15 @@ def _name_cause(sources: Sources, seen: TestTrace, test: str) -> str:
     """Return what keeps a test from being loaded: a wrong line, or a module that is not there."""
     message = seen.messages[test]
     frames = seen.frames.get(test, ())
-    syntax, missing = _SYNTAX.search(message), _find_missing(message)
+    syntax, missing = _SYNTAX.search(message), _MISSING.search(message)
     place = f"{frames[-1][0]}:{frames[-1][1]}" if frames else test
     if syntax:
         return f"{place} is no Python: {syntax[1]}"
     if missing:
-        whose = "the repository has no module" if _is_own(sources, missing) else "not installed: module"
-        return f"{place} imports {missing}: {whose} {missing}"
+        is_own = _is_own(sources, missing[1])
+        whose = "the repository has no module" if is_own else "not installed: module"
+        return f"{place} imports {missing[1]}: {whose} {missing[1]}"
     return ""
-
-
-def _count_kinds(kinds: Mapping[str, int]) -> str:
-    ordered = sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0]))
-    shown = [f"{count} {kind}" for kind, count in ordered[:5]]
-    others = sum(count for _, count in ordered[5:])
-    return ", ".join([*shown, *([f"{others} others"] if others else [])])
 
 
 def _advise(found: SearchResult, places: Sequence[EditPlace]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
 from agentflow.mutants.operators import Mutant, Operator, list_mutants
-from agentflow.repair.clues import Hints, Rules, find_types
+from agentflow.repair.clues import EditRules, Hints, find_types
 from agentflow.repair.sources import Code, Mutation, find_header_lines
 
 _MUTANTS: Mapping[Operator, tuple[str, int]] = {
@@ -29,11 +29,13 @@ _MUTANTS: Mapping[Operator, tuple[str, int]] = {
 _STEP = re.compile(r" [-+] 1$")
 _SIGN = re.compile(rb"not\s+in\b|is\s+not\b|\bin\b|\bis\b|(?:\*\*|//|<<|>>|[-+*/%@&|^])=?|[<>!=]=|[<>]|=")
 _FAMILIES = (
-    *(("+ -", 1), ("/ //", 1), ("| &", 1), ("< <=", 1), ("> >=", 1), ("in:not in", 1), ("is:is not", 1)),
-    *(("== !=", 2), ("+ - * /", 2), ("* / // %", 2), ("** *", 2), ("- & |", 2)),
-    *(("< <= > >= == !=", 3), ("+ - * / // % **", 3), ("& | ^", 3), ("==:in", 3), ("!=:not in", 3)),
+    *(("+,-", "", 1), ("/,//", "", 1), ("|,&", "", 1), ("^", "|,&", 1), ("<,<=", "", 1), (">,>=", "", 1)),
+    *(("in,not in", "", 1), ("is,is not", "", 1), ("==,!=", "", 2), ("+,-,*", "", 2)),
+    *(("*,/,//,%", "", 2), ("**", "*", 2), ("&,|", "-", 2), ("+,-,*,/,//,%", "", 3), ("*", "**", 3)),
+    *(("**", "//,+", 3), ("&,|,^", "", 3), ("|", "+", 3), ("<,<=,>,>=", "", 3)),
+    *(("==", "<=,>=,<,>,in", 3), ("!=", "<,>,not in", 3)),
 )
-"""Signs that stand in each other's place, and how unusual that mistake is."""
+"""Signs, what stands in their place where that is not one of them, and how unusual that mistake is."""
 _GATHERING = (("+=", 2), ("-=", 3), ("*=", 3), ("|=", 4))
 _SEPARATORS = (*" ,-_/:;.=&#|?()\n\t", "", ", ")
 _USUAL = ("0", "1", "2", "-1")
@@ -87,9 +89,8 @@ def _signs(code: Code, node: ast.Compare | ast.BinOp | ast.AugAssign, _: Hints) 
 
 def _list_others(sign: str) -> Iterator[tuple[str, int]]:
     done = {sign}
-    for family, weight in _FAMILIES:
-        signs = family.split(":" if ":" in family else " ")
-        for other in signs if sign in signs else ():
+    for signs, others, weight in _FAMILIES:
+        for other in (others or signs).split(",") if sign in signs.split(",") else ():
             if other not in done:
                 done.add(other)
                 yield other, weight
@@ -126,7 +127,6 @@ def _number(code: Code, node: ast.Constant, hints: Hints) -> Iterator[Mutation]:
 
 
 def _list_constants(code: Code, *kinds: type) -> list[str]:
-    """Return the constants of a file of some types, but docstrings and what is long, each once."""
     found = (
         code.get_text(each)
         for each in code.walk(code.tree)
@@ -263,7 +263,7 @@ def _jump(code: Code, node: ast.Break | ast.Continue, _: Hints) -> Iterator[Muta
     yield code.swap(node, "continue" if isinstance(node, ast.Break) else "break", "jump", 2)
 
 
-EXCHANGE_RULES: Rules = (
+EXCHANGE_RULES: EditRules = (
     ((ast.stmt,), _mutate),
     ((ast.Compare, ast.BinOp, ast.AugAssign), _signs),
     ((ast.Assign,), _gather),

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
-from agentflow.repair.clues import Hints, Rules
+from agentflow.repair.clues import EditRules, Hints
 from agentflow.repair.sources import Code, FunctionNode, Mutation
 
 _SIBLINGS = (
@@ -48,7 +48,6 @@ def _list_names(code: Code, scope: ast.AST) -> list[tuple[int, str]]:
 
 
 def list_known(code: Code, node: ast.AST) -> frozenset[str]:
-    """Return all parameters and variables of the function around a node."""
     return frozenset(name for _, name in _list_names(code, code.find_scope(node)))
 
 
@@ -147,4 +146,4 @@ def _sort_by_distance(names: Iterable[tuple[str, int]], line: int) -> tuple[str,
     return tuple(dict.fromkeys(name for name, _ in ordered))
 
 
-NAME_RULES: Rules = (((ast.Name,), _variable), ((ast.Attribute,), _attribute))
+NAME_RULES: EditRules = (((ast.Name,), _variable), ((ast.Attribute,), _attribute))

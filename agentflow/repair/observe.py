@@ -32,7 +32,6 @@ _LONGEST_MESSAGE = 2000
 _LOADING = "Failed to import test module"
 """How unittest tells of a module that cannot be loaded, with the traceback as text."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-
 _LONGEST_SHOWN = 120
 _ERROR, _ASSERTION, _COMPARED = 0.05, 0.15, 0.2
 """What an error in the code, a failed assertion, and one of two values are worth at least."""
@@ -43,7 +42,6 @@ class Recorder:
     """The outcomes of the tests, the messages of failures, and the frames of what went wrong."""
 
     def __init__(self, root: str, folder: str) -> None:
-        """Take the copy, and the folder in it where tests run."""
         self.root = root + os.sep
         self.home = self.root + folder
         self.outcomes: dict[str, str] = {}
@@ -83,7 +81,6 @@ class Recorder:
             found += [(place, error.lineno)] if place else []
 
     def walk(self, frame: FrameType | None) -> list[tuple[str, int]]:
-        """Return the lines of the copy that are being executed, outermost first."""
         found = []
         while frame is not None:
             place = self.place(frame.f_code.co_filename)
@@ -109,7 +106,6 @@ class Recorder:
 
 
 def _describe_error(error: BaseException) -> str:
-    """Return what an exception says, with its type where it is no failed assertion."""
     try:
         said = str(error)
     except Exception:  # noqa: BLE001  # whatever the code under test raises
@@ -146,7 +142,6 @@ class Nearness:
         self.pair = None
 
     def fail(self, test: str, error: BaseException) -> None:
-        """Note how far a test came."""
         near, wanted, got = self.measure(error)
         if test not in self.seen or near > self.seen[test][0]:
             self.seen[test] = (round(near, 4), wanted, got)
@@ -193,10 +188,6 @@ class Tests:
     def __init__(self, recorder: Recorder, items: dict[str, Any]) -> None:
         self.recorder = recorder
         self.items = items
-
-    def run(self, ids: Iterable[str], is_enough: Callable[[], bool]) -> None:
-        """Run tests in order until it is enough."""
-        raise NotImplementedError
 
     def be_silent(self) -> None:
         """Write no report of the tests that run from now on."""
@@ -341,7 +332,6 @@ class PytestStart:
 
 
 def run_pytest(spec: dict[str, Any], recorder: Recorder, serve: Serve, *others: object) -> None:
-    """Let pytest collect the tests and give them to `serve`, with other plugins of ours."""
     import pytest  # noqa: PLC0415  # only where the check is pytest
 
     PytestLoop.pytest_runtestloop = pytest.hookimpl(tryfirst=True)(PytestLoop.pytest_runtestloop)  # type: ignore[method-assign]
@@ -424,6 +414,5 @@ RUNNERS = {"pytest": run_pytest, "unittest": run_unittest}
 
 
 def collect(spec: dict[str, Any], recorder: Recorder, serve: Serve) -> None:
-    """Collect the tests, and call `serve` with them once."""
     with contextlib.suppress(SystemExit):
         RUNNERS[spec["runner"]](spec, recorder, serve)

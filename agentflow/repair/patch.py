@@ -36,7 +36,6 @@ class LoadedFile:
         self.starts[0] = len(BOM_UTF8) if raw.startswith(BOM_UTF8) else 0
 
     def list_around(self, start: int, end: int) -> list[Any]:
-        """Return the statements around a span of bytes, outermost first."""
         found: list[Any] = []
         body: list[Any] = self.tree.body
         while True:
@@ -157,7 +156,6 @@ def _inner(code: CodeType | None) -> list[CodeType]:
 
 
 def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """Yield a function and each one inside, as they were and as they are."""
     yield old, new
     before, after = _inner(old), _inner(new)
     if [each.co_name for each in before] == [each.co_name for each in after]:

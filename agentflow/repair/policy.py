@@ -6,37 +6,28 @@ from typing import Any
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Request, Speaker, Stop, Text, ToolCall, ToolResult, Usage
-from agentflow.core.record import Record, encode
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.role import Change, FirstTry
 from agentflow.core.verdict import PLAUSIBLE
-from agentflow.parse import decode
 from agentflow.repair.target import ADVICE
 
 REFUSAL = "The built-in repair engine can only fix Python code with failing tests."
-
 _WORD = re.compile(r"[a-z][a-z'-]*")
-
 _POLITE = re.compile(r"please|can|could|would|you|kindly|now|just|let's|us|we|i|want|need|to")
-
 _READING = re.compile(
     r"explain|describe|show|list|where|what|which|who|why|how|when|does|do|is|are|summari[sz]e|review"
     r"|find|search|tell|count|compare|document"
 )
-
 _BUILDING = re.compile(
     r"add|write|implement|create|build|introduce|refactor|rename|update|upgrade|change|replace|remove|delete"
     r"|move|extract|rewrite|convert|migrate|port|design|improve|optimi[sz]e|speed|clean|format|translate|bump"
     r"|extend|support|install|configure|generate|release|deploy"
 )
-
 _MENDING = re.compile(
     r"\b(fix(es|ed|ing)?|repair\w*|mend\w*|debug\w*|heal|fail(s|ed|ing|ure|ures)?|broken|breaks?|bugs?|red"
     r"|regress\w*|crash\w*|traceback|exception|off.by.one|wrong|incorrect|green)\b|\bpass(es)?\b"
 )
-
 _GOAL = re.compile(r"\b(tests?|checks?|suite)\b.*\b(pass(es)?|succeeds?|green)\b")
-
-Call = tuple[str, dict[str, Any]]
 
 
 class Repair(Record):
@@ -71,20 +62,16 @@ class Repair(Record):
                 raise ModelRejected(f"a tool refused the edit: {said}", hint=ADVICE)
         if edited and found.files:
             change = Change(summary=f"{found.account}; {PLAUSIBLE}", files=found.files, rivals=found.rivals)
-            return _reply_with(request, [("SubmitChange", _to_input(change))])
+            return _reply_with(request, [("SubmitChange", to_builtins(change))])
         if edited or request.force:
             raise ModelRejected(found.account if edited else "the repair was not made", hint=ADVICE)
         if not results:
             files = dict.fromkeys(edit.file_path for edit in found.edits)
             return _reply_with(request, [("Read", {"file_path": path}) for path in files])
-        return _reply_with(request, [("Edit", _to_input(edit)) for edit in found.edits], found.account)
+        return _reply_with(request, [("Edit", to_builtins(edit)) for edit in found.edits], found.account)
 
 
-def _to_input(record: Record) -> dict[str, Any]:
-    return decode(dict[str, Any], encode(record), "a call")
-
-
-def _reply_with(request: Request, calls: Sequence[Call], said: str = "") -> Reply:
+def _reply_with(request: Request, calls: Sequence[tuple[str, dict[str, Any]]], said: str = "") -> Reply:
     turn = sum(message.speaker is Speaker.ASSISTANT for message in request.messages)
     asked = (
         ToolCall(id=f"r{request.run}-{turn}-{number}", name=name, input=given)

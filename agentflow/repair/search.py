@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from agentflow.core.errors import ModelRejected
+from agentflow.core.events import Searched
 from agentflow.core.evidence import RED
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
-from agentflow.repair.bench import Bench, Hope, drive, open_copy
+from agentflow.repair.bench import Bench, drive, open_copy
 from agentflow.repair.candidates import Candidate, list_candidates, list_rivals
 from agentflow.repair.choice import (
     COMPARE_SECONDS,
@@ -80,7 +81,6 @@ class SearchResult(Record):
 
     @property
     def rival_lines(self) -> tuple[str, ...]:
-        """The first few rivals for people, one a line."""
         pairs = zip(self.rivals, self.differing, strict=True)
         return tuple(f"{rival.title} ({where})" for rival, where in pairs)[:_MOST_TOLD]
 
@@ -125,12 +125,6 @@ class _Judge(NamedTuple):
     is_part: bool = False
     """They pass a part of the failing tests."""
 
-    @property
-    def is_wide(self) -> bool:
-        """Return whether there are tests beside those that are run for each edit."""
-        tests = {path for path in self.bench.sources.files if _TEST_FILE.search(path)}
-        return not self.is_part and bool(self.bench.target.files) and bool(tests - {*self.bench.target.files})
-
     def compare(self, edits: Sequence[Candidate]) -> VersionComparison:
         seconds = min(COMPARE_SECONDS, max(LEAST_SECONDS, self.bench.watch.seconds_left))
         return compare_survivors(
@@ -144,7 +138,7 @@ class Search:
     def __init__(self, bench: Bench, rejected: Iterable[Mapping[str, bytes]]) -> None:
         self._bench = bench
         self._rejected = tuple(rejected)
-        self._last_hope = 0.0
+        self._last_told = 0.0
         seconds = min(SEARCH_SECONDS, bench.watch.seconds_left)
         self._deadline = time.monotonic() + seconds
         self._result = SearchResult(seconds=seconds)
@@ -207,7 +201,11 @@ class Search:
                     survivors = [trial.candidate]
                 elif may_keep and trial.is_progress:
                     last = last if partial else count + _PATIENCE
-                    partial = _keep_best(partial, trial)
+                    most = len(partial[0].turned) if partial else 0
+                    if len(trial.turned) > most:
+                        partial = [trial]
+                    elif {*trial.turned} == {*partial[0].turned}:  # the others pass other tests
+                        partial.append(trial)
                 if survivors or count >= last:
                     break
             is_late = not workers.seconds_left and count < len(order) and not survivors
@@ -225,7 +223,10 @@ class Search:
         return found
 
     def _choose(self, judge: "_Judge", survivors: Sequence[Candidate]) -> RepairChoice | None:
-        confirm = self._pass_suite if judge.is_wide and len(survivors) > 1 else _pass_anew
+        tests = {path for path in judge.bench.sources.files if _TEST_FILE.search(path)}
+        files = judge.bench.target.files  # there may be others beside those that are run for each edit
+        is_wide = not judge.is_part and bool(files) and not tests.issubset(files)
+        confirm = self._pass_suite if is_wide and len(survivors) > 1 else _pass_anew
         return choose_repair(survivors, judge.compare, lambda edits: confirm(judge, edits))
 
     def _pass_suite(self, judge: "_Judge", edits: Sequence[Candidate]) -> Sequence[Candidate]:
@@ -266,14 +267,15 @@ class Search:
             hung=found.hung + (trial.end is End.HUNG) - is_again,
             nearest=trial if _is_nearer(trial, found.nearest) else found.nearest,
         )
-        if now > self._last_hope + _TELL_SECONDS:
-            self._last_hope, found = now, self._result
+        if now > self._last_told + _TELL_SECONDS:
+            self._last_told, found, watch = now, self._result, self._bench.watch
             best = "" if found.nearest is None else found.nearest.candidate.title
-            left = max(0.0, self._deadline - now)
-            self._bench.watch.tell(Hope(tried=found.tried, total=found.total, seconds_left=left, best=best))
+            left = round(max(0.0, self._deadline - now), 1)
+            watch.tell(
+                Searched(run=watch.run, tried=found.tried, total=found.total, seconds_left=left, best=best)
+            )
 
     def _is_rejected(self, bench: Bench, candidate: Candidate) -> bool:
-        """Return whether an edit, with those kept before it, is a repair that was rejected."""
         after = keep_edit(bench, candidate).sources if self._rejected else bench.sources
         return any(
             all(after.read(path) == raw for path, raw in rejected.items()) for rejected in self._rejected
@@ -303,17 +305,9 @@ def _try_in_turn(workers: Workers, order: list[Candidate]) -> Iterator[Trial]:
 
 
 def keep_edit(bench: Bench, candidate: Candidate) -> Bench:
-    """Return the bench on which an edit is made."""
     sources = bench.sources
     after = apply_mutation(sources.read(candidate.path), candidate.mutation)
     return bench.replace(sources=sources.replace(overlay={**sources.overlay, candidate.path: after}))
-
-
-def _keep_best(partial: list[Trial], trial: Trial) -> list[Trial]:
-    """Return the edits that turn the most tests green, all of them the same tests."""
-    if not partial or len(trial.turned) > len(partial[0].turned):
-        return [trial]
-    return [*partial, trial] if {*trial.turned} == {*partial[0].turned} else partial
 
 
 def _pass_anew(judge: _Judge, edits: Sequence[Candidate]) -> Sequence[Candidate]:

@@ -15,15 +15,12 @@ from agentflow.repair.target import ADVICE
 from agentflow.workspace.changes import ChangeKind
 from agentflow.workspace.git import Git, open_repository
 
-GENERATED = (".py", ".so", ".pyd")
+_GENERATED = (".py", ".so", ".pyd")
 """Kinds of ignored file beside tracked code that the code may need to be imported."""
-
 _OTHER_FOLDERS = frozenset({"testing", "fixtures", "testdata", "docs", "examples"})
 _OTHER_FILES = frozenset({"conftest.py", "setup.py", "noxfile.py", "tasks.py", "fabfile.py"})
 """What is no code under test either."""
-
 _LARGEST = 400_000
-
 T = TypeVar("T")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -59,7 +56,6 @@ def read_sources(root: Path, base: str | None) -> Sources:
 
 
 def _read_overlay(git: Git, base: str) -> dict[str, bytes]:
-    """Return the files that changed since a tree, as they were in it."""
     now, overlay = git.write_tree(), {}
     for change in git.list_changes(base, now):
         if change.kind is not ChangeKind.MODIFIED:
@@ -72,14 +68,14 @@ def _read_overlay(git: Git, base: str) -> dict[str, bytes]:
 
 
 def read_changed(git: Git, base: str, tree: str) -> dict[str, bytes]:
-    """Return the files of a tree that differ from another one."""
-    paths = [change.path for change in git.list_changes(base, tree)]
+    """Return the files of a tree that were another way in an earlier one."""
+    changes = (each for each in git.list_changes(base, tree) if each.kind is ChangeKind.MODIFIED)
+    paths = [each.path for each in changes if "\n" not in each.path]
     texts = git.read_texts((f"{tree}:{path}" for path in paths), _LARGEST)
     return {path: text.encode() for path, text in zip(paths, texts, strict=True)}
 
 
 def is_production(path: str) -> bool:
-    """Say whether a file is code under test, and not a part of what judges it."""
     place = PurePosixPath(path)
     if place.suffix != ".py" or place.name in _OTHER_FILES or is_test_path(path.lower()):
         return False
@@ -99,7 +95,7 @@ def _find_generated(root: Path, files: set[str]) -> set[str]:
     found = set()
     for folder in {str(PurePosixPath(name).parent) for name in files if name.endswith(".py")}:
         for entry in os.scandir(root / folder) if (root / folder).is_dir() else ():
-            if entry.name.endswith(GENERATED) and entry.is_file():
+            if entry.name.endswith(_GENERATED) and entry.is_file():
                 found.add(str(PurePosixPath(folder) / entry.name))
     return found
 
@@ -139,18 +135,15 @@ class Code:
         self._starts[0] = len(BOM_UTF8) if raw.startswith(BOM_UTF8) else 0
 
     def compute_once(self, key: object, work: Callable[[], T]) -> T:
-        """Return what work gives, which is done once for a key."""
         if key not in self._known:
             self._known[key] = work()
         found: T = self._known[key]
         return found
 
     def walk(self, node: ast.AST) -> tuple[ast.AST, ...]:
-        """Return a node and all below it."""
         return self.compute_once(("walk", node), lambda: tuple(ast.walk(node)))
 
     def find_span(self, node: Node) -> tuple[int, int]:
-        """Return where a node begins and ends, in bytes."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         start = self._starts[node.lineno - 1] + node.col_offset
@@ -161,38 +154,31 @@ class Code:
         return self.raw[start:end].decode("utf-8", "replace")
 
     def indent(self, node: ast.stmt) -> str:
-        """Return the white space before a statement."""
         start = self._starts[node.lineno - 1]
         return self.raw[start : start + node.col_offset].decode("utf-8", "replace")
 
     def make_mutation(self, span: tuple[int, int], text: str, kind: str, weight: int) -> Mutation:
-        """Return the replacement of a span by a text."""
         was = " ".join(self.raw[span[0] : span[1]].decode("utf-8", "replace").split())
         note = f"`{was}` to `{' '.join(text.split())}`" if was else f"`{' '.join(text.split())}` added"
         line = bisect_right(self._starts, span[0])
         return Mutation(start=span[0], end=span[1], text=text, line=line, kind=kind, weight=weight, note=note)
 
     def swap(self, node: Node, text: str, kind: str, weight: int) -> Mutation:
-        """Return the replacement of a node by a text."""
         return self.make_mutation(self.find_span(node), text, kind, weight)
 
     def exchange(self, left: Node, right: Node, kind: str, weight: int) -> Mutation:
-        """Return the edit that swaps two nodes."""
         (start, end), (begin, stop) = self.find_span(left), self.find_span(right)
         between = self.raw[end:begin].decode("utf-8", "replace")
         text = self.get_text(right) + between + self.get_text(left)
         return self.make_mutation((start, stop), text, kind, weight)
 
     def find_scope(self, node: ast.AST) -> Scope:
-        """Return the function or module that a node stands in."""
         return next((each for each in self.list_above(node) if isinstance(each, FunctionNode)), self.tree)
 
     def find_home(self, node: ast.AST) -> Scope:
-        """Return the class or module that a node stands in."""
         return next((each for each in self.list_above(node) if isinstance(each, ast.ClassDef)), self.tree)
 
     def find_statement(self, node: ast.AST) -> ast.stmt | None:
-        """Return the innermost statement that a node is a part of."""
         return next((each for each in (node, *self.list_above(node)) if isinstance(each, ast.stmt)), None)
 
     def list_above(self, node: ast.AST) -> Iterator[ast.AST]:
@@ -222,5 +208,4 @@ def find_header_lines(statement: ast.stmt) -> range:
 
 
 def apply_mutation(raw: bytes, mutation: Mutation) -> bytes:
-    """Return a file's bytes with a replacement made."""
     return raw[: mutation.start] + mutation.text.encode() + raw[mutation.end :]

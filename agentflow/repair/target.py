@@ -15,13 +15,9 @@ from agentflow.core.test_ids import get_test_file
 
 ADVICE = "Set ANTHROPIC_API_KEY or choose a model with --model."
 OTHER_WORK = "For other work set ANTHROPIC_API_KEY or choose a model with --model."
-
 _VARIABLE = re.compile(r"^([A-Za-z_]\w*)=(.*)$", re.DOTALL)
-
 _PYTHON = re.compile(r"^python[\d.]*$")
-
 _CLASS = re.compile(r"\(([\w.]+)\)\s*$")
-
 _LOADER = "unittest.loader._FailedTest."
 AND = "&&"
 
@@ -95,7 +91,6 @@ def require_able(checks: Sequence[CheckRun], blocked: Mapping[CheckName, str]) -
 
 
 def find_failing_tests(checks: Iterable[CheckRun]) -> frozenset[str]:
-    """Return the ids of the tests that runs showed red."""
     tests = (run for run in checks if run.check.name is CheckName.TESTS and not run.green)
     return frozenset[str]().union(*(run.list_ids(*RED) for run in tests))
 

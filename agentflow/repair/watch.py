@@ -21,7 +21,6 @@ _MOST_CALLS = 40
 _SHOWN = 4
 _TOOL = 4
 """The number under which the interpreter knows us; no debugger, profiler or optimizer has it."""
-
 _MONITORING: Any = getattr(sys, "monitoring", None)
 _DISABLE: Any = getattr(_MONITORING, "DISABLE", None)
 _MOST_WATCHED = 300
@@ -112,7 +111,6 @@ class Tracer:
         return step
 
     def look(self, place: str, code: CodeType, values: dict[str, Any], result: object) -> None:
-        """Keep the types of a function's values as it ends."""
         self.calls[code] = self.calls.get(code, 0) + 1
         found = self.types.setdefault(f"{place}:{code.co_firstlineno}", {})
         for name, value in (*list(values.items()), ("return", result)):
@@ -173,7 +171,6 @@ def watch_tests(spec: dict[str, Any], observe: Any, sealed: Any) -> dict[str, An
 
 
 def limit_tests(spec: dict[str, Any], chosen: list[str], others: list[str]) -> dict[str, float]:
-    """Return how long each test is watched: those that fail for long, unless they are known not to end."""
     shortest = min(_LONGEST_HANG, spec["timeout"] / 4) if spec["hangs"] else _LONGEST_WATCH
     short = {*spec["stalled"], *others}
     return {test: shortest if test in short else spec["timeout"] for test in chosen}
@@ -222,7 +219,6 @@ def watch_some(
 def describe_test(
     state: dict[str, Any], tracer: Any, outcome: str, frames: Any, message: str | None
 ) -> dict[str, Any]:
-    """Return what was seen of the test that runs or has just ended."""
     report = tracer.report()
     return {
         "test": state["test"],

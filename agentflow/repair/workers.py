@@ -87,7 +87,6 @@ class Worker:
         """True if a kind of server can try edits, once it has said so."""
 
     def attempt(self, candidate: Candidate | None, kind: str) -> tuple[dict[str, Any], str]:
-        """Return the answer to an edit and the kind of server that gave it."""
         edit = None if candidate is None else _plain(candidate)
         answer = self._try_edit(kind, edit)
         if answer.get("end") == "stale":
@@ -95,7 +94,6 @@ class Worker:
         return answer, kind
 
     def compare(self, order: Mapping[str, Any], first: Candidate, seconds: float) -> dict[str, Any]:
-        """Return what versions of a file do, also where the time of the search is over."""
         is_cancelled = self._crew.bench.watch.cancelled
         driver = self.open("fresh", seconds, is_cancelled)
         if driver is None:
@@ -167,7 +165,6 @@ class Workers:
     def __init__(
         self, bench: Bench, seen: TestTrace, pristine: Path, pool: ThreadPoolExecutor, deadline: float
     ) -> None:
-        """Take a bench and what the tests do on the code as it is."""
         self.bench = bench
         self.pool = pool
         self.deadline = deadline
@@ -224,7 +221,6 @@ class Workers:
         return self.is_stopped.is_set() or self.bench.watch.cancelled() or not self.seconds_left
 
     def plan(self, kind: str) -> dict[str, Any]:
-        """Return which tests are run for an edit and how long they may take."""
         brief = {"cpu": self.brief} if self.is_brief and kind == "warm" else {}
         return {**self.plans[kind], **brief, "is_all_or_none": self.is_all_or_none}
 
@@ -280,7 +276,6 @@ class Workers:
         yield from self._spread(candidates, self.kind)
 
     def compare(self, order: Mapping[str, Any], first: Candidate, seconds: float) -> dict[str, Any]:
-        """Return what versions of a file do; the first is the file with an edit."""
         return self._workers[0].compare(order, first, seconds)
 
     def confirm(self, candidates: Iterable[Candidate]) -> Iterator[Trial]:
@@ -296,6 +291,9 @@ class Workers:
                     waiting.append(self._trying.submit(self._take_turn, candidate, kind, closed))
                 trial = waiting.popleft().result() if waiting else None
                 if trial is None:
+                    closed.set()
+                    for done in waiting:
+                        done.result()  # it raises where a worker crashed
                     return
                 yield trial
         finally:

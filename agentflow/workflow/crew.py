@@ -204,7 +204,7 @@ class Crew(Record):
         search = self.search_repair(task) if is_due else None
         if search is None:
             return None
-        from agentflow.repair.tool import offer_repair  # noqa: PLC0415  # only where tests fail
+        from agentflow.repair.engine import offer_repair  # noqa: PLC0415  # only where tests fail
 
         return offer_repair(search)
 
