@@ -49,7 +49,7 @@ def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mappi
     if name == REPAIR:
         from agentflow.repair.policy import Repair
 
-        return Repair(sandbox)
+        return Repair()
     if chosen.kind == "script":
         return load_script(name.removeprefix("script:"))
     if chosen.kind == "replay":
@@ -116,11 +116,6 @@ def _open_source(found: "Endpoint", deadlines: Deadlines, environ: Mapping[str, 
 
 def observe_model(model: Model, observe: Observer) -> Model:
     """Return a model that reports its tries to an observer, if it can have any."""
-    if model.name == REPAIR:
-        from agentflow.repair.policy import Repair
-
-        assert isinstance(model, Repair)
-        return model.report_to(observe)
     live = find_live(model)
     return live.report_to(observe) if live else model
 

@@ -208,12 +208,18 @@ class Replacement(Record):
 
 
 class FirstTry(Record):
-    """The result of the built-in repair engine before a model is asked."""
+    """The result of the built-in repair engine, before a model is asked or in place of one."""
 
     account: str
     """What the search found, or how near it came."""
     edits: tuple[Replacement, ...] = ()
     """The one repair that was found; empty where there was none, or a choice among several."""
+    files: tuple[str, ...] = ()
+    """The files that it changes; none where the edits only take an earlier one back."""
+    rivals: tuple[str, ...] = ()
+    """Other edits that pass the same tests and behave differently."""
+    iteration: int = 1
+    """The iteration that it is for."""
     refused: str = ""
     """Why that repair could not be made."""
 

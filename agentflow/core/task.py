@@ -379,9 +379,14 @@ class TaskState(Record):
 
     @property
     def is_first_try(self) -> bool:
-        """Return whether the change is the repair that was found before the first request."""
-        found = self.first_try if self.iteration == 1 else None
-        return found is not None and bool(found.edits) and not found.refused
+        """Return whether the change is a repair that was found without a request."""
+        found = self.first_try
+        return (
+            found is not None
+            and self.iteration == found.iteration
+            and bool(found.edits)
+            and not found.refused
+        )
 
     @property
     def is_found(self) -> bool:
@@ -397,7 +402,7 @@ class TaskState(Record):
     def asks_verifier(self) -> bool:
         """Return whether the verifier is asked; the program alone judges a small repair found before."""
         is_small = self.is_first_try and self.task_complexity is not Complexity.COMPLEX
-        return Phase.VERIFICATION in self.steps and not is_small
+        return Phase.VERIFICATION in self.steps and not is_small and self.model != "repair"
 
     @property
     def reads_only(self) -> bool:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import ModelRejected
+from agentflow.core.events import Searched
 from agentflow.core.evidence import Command, Execution
-from agentflow.core.record import Record
+from agentflow.core.record import Record, to_builtins
 from agentflow.parse import Mismatch, fit
 from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, Target
@@ -24,26 +25,17 @@ from agentflow.sandbox.throwaway import View, make_overlay_view, make_scratch_fo
 from agentflow.workspace.working_copy import copy_files, is_mountable, to_pythonpath
 
 DRIVER = Path(__file__).with_name("driver.py")
-
 _TICK = 0.05
 _CLOSING_SECONDS = 1.0
-
-
-class Hope(Record):
-    """The progress of a search, for a person who waits."""
-
-    tried: int
-    total: int
-    seconds_left: float
-    best: str
-    """The nearest miss so far, or what mends the tests."""
 
 
 class SearchWatch(Record):
     """The person or program that waits for a search, and for how long."""
 
-    tell: Callable[[Hope], object] = lambda _: None
+    tell: Callable[[Searched], object] = lambda _: None
     cancelled: Callable[[], bool] = lambda: False
+    run: int = 0
+    """That of the role which asks; 0 before the first request."""
     until: float = math.inf
     """When it ends at the latest, by the monotonic clock."""
 
@@ -52,7 +44,6 @@ class SearchWatch(Record):
         return max(0.0, self.until - time.monotonic())
 
     def look_up(self) -> None:
-        """Raise ModelRejected where nobody waits any more."""
         if self.cancelled():
             raise ModelRejected("the search was stopped")
 
@@ -97,20 +88,9 @@ def open_pristine(bench: Bench) -> Iterator[tuple[Path, Bench]]:
 
 
 def drive(bench: Bench, copy: View, folder: Path, spec: Mapping[str, Any], timeout: float) -> Execution:
-    """Run the driver in a copy to its end."""
     target, place = bench.target, copy.place
-    told = {
-        "runner": target.runner,
-        "module": target.is_module,
-        "folder": target.folder,
-        "arguments": target.arguments,
-        "files": target.files,
-        "failing": target.failing,
-        "hangs": target.hangs,
-        "stalled": target.stalled,
-        "timeout": timeout,
-    }
-    (folder / "spec.json").write_text(json.dumps({**told, **spec}), encoding="utf-8")
+    told = {**to_builtins(target), "timeout": timeout, **spec}
+    (folder / "spec.json").write_text(json.dumps(told), encoding="utf-8")
     env = {
         **target.env,
         "PYTHONPATH": to_pythonpath(place, bench.places),
@@ -145,8 +125,7 @@ class Channel:
                     raw = raw[os.write(self._orders, raw) :]
 
     def plan(self, plan: Mapping[str, Any], is_over: Callable[[], bool]) -> None:
-        """Say which tests are run and how long they may take, where that is new."""
-        if self._plan is not plan:
+        if self._plan != plan:
             self._plan = plan
             self.tell({"plan": plan}, is_over)
 
@@ -178,7 +157,6 @@ class Driver:
     def __init__(
         self, bench: Bench, spec: Mapping[str, Any], pool: ThreadPoolExecutor, seconds: float
     ) -> None:
-        """Start it; the spec names the kinds of its servers."""
         pipes, self._channels = {}, dict[str, Channel]()
         with ExitStack() as stack:  # a copy may be stopped halfway
             folder = stack.enter_context(make_scratch_folder())
@@ -196,7 +174,6 @@ class Driver:
         )
 
     def tell(self, kind: str, order: Mapping[str, Any], plan: Mapping[str, Any] | None = None) -> None:
-        """Give a server an order, after the plan by which it is carried out."""
         if plan is not None:
             self._channels[kind].plan(plan, self._over.done)
         self._channels[kind].tell(order, self._over.done)
@@ -207,7 +184,6 @@ class Driver:
         return self._channels[kind].hear(lambda: self._over.done() or time.monotonic() > until or is_vain())
 
     def read_last_line(self) -> str:
-        """Return the last line that a driver printed which is over."""
         finished = self._over.result()
         lines = finished.tail.strip().splitlines()[-1:] or ["it said nothing"]
         ended = "a signal" if finished.exit_code is None else f"exit {finished.exit_code}"

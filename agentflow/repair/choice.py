@@ -13,27 +13,19 @@ from agentflow.repair.sources import FunctionNode, Sources, apply_mutation, pars
 COMPARE_SECONDS = 30.0
 LEAST_SECONDS = 5.0
 """Also where the time of the search is over: edits that nobody compared are of little use."""
-
 MOST_COMPARED = 16
-
 _FAR = 3
 """The weight by which a rival may exceed the chosen edit; one more in doubt."""
-
 _FAULTY = 4
 """The extra weight of an edit that leaves errors where another edit gives a result and leaves fewer."""
-
 _ACCIDENT = "? "
 """How the outcome of a call begins that ends in an error which the code does not raise itself."""
-
 _MISTAKES = frozenset(
     {"KeyError", "IndexError", "TypeError", "AttributeError", "ZeroDivisionError", "UnboundLocalError"}
 )
-
 _PART = " | "
 """Stands between what a call gives, what it leaves of its arguments, and a number for all of both."""
-
 _SHOWN = 60
-
 _GUESS = "a guess: only the failing tests name that value"
 
 
@@ -110,11 +102,14 @@ def rank_survivors(survivors: Sequence[Candidate], seen: VersionComparison) -> R
 
     best = min(range(len(survivors)), key=place)
     winner = survivors[best]
+    most = winner.weight + _FAR + (winner.doubt > 0)
     others = [
         at
-        for at, vector in enumerate(vectors)
+        for at, (vector, other) in enumerate(zip(vectors, survivors, strict=True))
         if (not vector or not vectors[best] or _find_differing(vectors[best], vector))
-        and is_rival(survivors[at], winner)
+        and at != best
+        and other.weight <= most
+        and (winner.is_special or not other.is_special)
     ]
     guesses = ((winner, _GUESS),) if winner.is_special else ()
     found = (*((survivors[at], _describe(seen, vectors, best, at)) for at in others), *guesses)
@@ -126,7 +121,6 @@ def rank_survivors(survivors: Sequence[Candidate], seen: VersionComparison) -> R
 
 
 def _find_errors(vector: Sequence[str]) -> frozenset[int]:
-    """Return the inputs that end in an error which tells of a mistake in the code."""
     return frozenset(at for at, outcome in enumerate(vector) if outcome.removeprefix(_ACCIDENT) in _MISTAKES)
 
 
@@ -136,17 +130,7 @@ def _find_differing(mine: Sequence[str], theirs: Sequence[str]) -> list[int]:
     return [at for at, (own, other) in pairs if own != other and not other.startswith(_ACCIDENT)]
 
 
-def is_rival(other: Candidate, chosen: Candidate) -> bool:
-    """Say whether an edit might be meant as well as the chosen one: no odder, and not that one and more."""
-    if other == chosen or (other.is_special and not chosen.is_special):
-        return False
-    parts = [frozenset(each.mutation.note.split("; ")) for each in (chosen, other)]
-    far = _FAR + (chosen.doubt > 0)
-    return not parts[0] < parts[1] and other.weight <= chosen.weight + far
-
-
 def _describe(seen: VersionComparison, vectors: Sequence[tuple[str, ...]], best: int, other: int) -> str:
-    """Return the shortest input that tells two edits apart, and what they do with it."""
     mine, theirs = vectors[best], vectors[other]
     if not mine or not theirs:
         return "no input could be made to compare them"
@@ -160,7 +144,6 @@ def _describe(seen: VersionComparison, vectors: Sequence[tuple[str, ...]], best:
 
 
 def _shorten(one: str, other: str) -> tuple[str, str]:
-    """Return two outcomes in short, with what differs in them."""
     alike = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
     start = 0 if max(len(one), len(other)) <= _SHOWN else max(0, alike - _SHOWN // 2)
     left, right = (
@@ -208,7 +191,6 @@ def make_order(raw: bytes, path: str, survivors: Sequence[Candidate]) -> dict[st
 
 
 def _list_functions(raw: bytes) -> list[range]:
-    """Return the lines of each function of a file."""
     code = parse_code(raw)
     return [
         range(min([node.lineno, *(each.lineno for each in node.decorator_list)]), (node.end_lineno or 0) + 1)

@@ -4,8 +4,8 @@ import ast
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from agentflow.core.evidence import RED
 from agentflow.core.record import Record
@@ -24,22 +24,21 @@ FAR = 1_000_000
 MOST_CONSTANTS = 10
 NUMBERS = frozenset({"int", "float", "Decimal", "Fraction", "complex"})
 _TEST_NAME = re.compile(r"(\w+)(?:\[.*\])?(?: \(.*\))?$")
-_BUILTIN_RESULTS: Mapping[str, str] = {
-    **dict.fromkeys(("len", "int", "ord", "hash"), "int"),
-    **dict.fromkeys(("str", "repr", "chr", "input", "format", "hex", "bin"), "str"),
-    **dict.fromkeys(("sorted", "list"), "list"),
-    **dict.fromkeys(("isinstance", "any", "all", "bool", "callable", "hasattr"), "bool"),
-    **{name: name for name in ("set", "dict", "tuple", "float", "frozenset")},
+_RESULTS: Mapping[str, str] = {
+    name: kind
+    for kind, names in {
+        "int": "len int ord hash count find index rfind",
+        "str": "str repr chr input format hex bin strip lstrip rstrip lower upper title capitalize replace "
+        "join ljust rjust center zfill removeprefix removesuffix swapcase casefold",
+        "list": "sorted list split rsplit splitlines findall",
+        "bool": "isinstance any all bool callable hasattr startswith endswith isdigit isalpha isalnum "
+        "isspace",
+        "tuple": "tuple partition rpartition",
+        **{name: name for name in ("set", "dict", "float", "frozenset")},
+    }.items()
+    for name in names.split()
 }
-_METHOD_RESULTS: Mapping[str, str] = {
-    **dict.fromkeys(("strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize"), "str"),
-    **dict.fromkeys(("replace", "join", "format", "ljust", "rjust", "center", "zfill"), "str"),
-    **dict.fromkeys(("removeprefix", "removesuffix", "swapcase", "casefold"), "str"),
-    **dict.fromkeys(("split", "rsplit", "splitlines", "findall"), "list"),
-    **dict.fromkeys(("partition", "rpartition"), "tuple"),
-    **dict.fromkeys(("startswith", "endswith", "isdigit", "isalpha", "isalnum", "isspace"), "bool"),
-    **dict.fromkeys(("count", "find", "index", "rfind"), "int"),
-}
+"""What functions and methods give."""
 _DISPLAYS: Mapping[type[ast.AST], str] = {
     ast.JoinedStr: "str",
     ast.Compare: "bool",
@@ -81,7 +80,6 @@ class TestTrace(Record):
 
     @property
     def reds(self) -> frozenset[str]:
-        """The tests that do not pass."""
         return frozenset(test for test, outcome in self.outcomes.items() if outcome in RED)
 
 
@@ -91,29 +89,27 @@ class EditPlace(Record):
     path: str
     line: int
     score: float
-    failing: int
-    """Failing tests that execute it."""
-    passing: int
     distance: int
     """Lines between it and the innermost frame of a failure."""
-
-    @property
-    def claim(self) -> str:
-        return f"executed by {self.failing} failing and {self.passing} passing tests"
 
 
 def localise(sources: Sources, seen: TestTrace) -> tuple[EditPlace, ...]:
     """Return the lines that failing tests execute, the most suspicious first."""
-    reds = set(seen.reds)
-    touched = {test: _lines(seen, test) for test in seen.outcomes}
-    suspects = sorted({line for test in reds for line in touched[test]})
+    reds, touched = seen.reds, {test: _lines(seen, test) for test in seen.outcomes}
+    suspects = frozenset[tuple[str, int]]().union(*(touched[test] for test in reds))
     loaded = {path for path, _ in (*suspects, *seen.lines.get("", ()))} - set(seen.files)
     paths = {path for path in loaded if is_editable(sources, path)}
     _add_constants(sources, paths, touched)
-    innermost = {frame for test in reds if (frame := _innermost(seen, test, paths))}
+    own = ([frame for frame in seen.frames.get(test, ()) if frame[0] in paths] for test in reds)
+    innermost = {frames[-1] for frames in own if frames}
     failing = Counter(line for test in reds for line in touched[test] if line[0] in paths)
-    passing = Counter(line for test, lines in touched.items() if test not in reds for line in lines)
-    found = [_place(line, (count, passing[line], len(reds)), innermost) for line, count in failing.items()]
+    passing = Counter(line for test in touched.keys() - reds for line in touched[test])
+    found = []
+    for (path, line), count in failing.items():
+        score = count / math.sqrt(len(reds) * (count + passing[path, line]))
+        distances = [abs(number - line) for other, number in innermost if other == path]
+        place = EditPlace(path=path, line=line, score=round(score, 6), distance=min(distances, default=FAR))
+        found.append(place)
     return tuple(sorted(found, key=lambda place: (-place.score, place.distance, place.path, place.line)))
 
 
@@ -124,35 +120,15 @@ def _lines(seen: TestTrace, test: str) -> set[tuple[str, int]]:
     return own | set(seen.lines.get("", ())) if is_unloaded else own
 
 
-def _place(
-    line: tuple[str, int], counts: tuple[int, int, int], innermost: Iterable[tuple[str, int]]
-) -> EditPlace:
-    """Return a line with the tests that execute it, failing and passing, of so many failing ones."""
-    failing, passing, total = counts
-    score = failing / math.sqrt(total * (failing + passing))
-    distances = [abs(number - line[1]) for path, number in innermost if path == line[0]]
-    return EditPlace(
-        path=line[0],
-        line=line[1],
-        score=round(score, 6),
-        failing=failing,
-        passing=passing,
-        distance=min(distances, default=FAR),
-    )
-
-
-def _innermost(seen: TestTrace, test: str, paths: set[str]) -> tuple[str, int] | None:
-    frames = [frame for frame in seen.frames.get(test, ()) if frame[0] in paths]
-    return frames[-1] if frames else None
-
-
 def _add_constants(sources: Sources, paths: set[str], touched: dict[str, set[tuple[str, int]]]) -> None:
     """Count the lines that set a constant or a field as executed by each test that uses it."""
     codes = {path: code for path in sorted(paths) if (code := parse_code(sources.read(path)))}
     users: dict[str, set[tuple[str, int]]] = {}
     for path, code in codes.items():
-        for name, line in _reads(code):
-            users.setdefault(name, set()).add((path, line))
+        for node in ast.walk(code.tree):
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                name = node.id if isinstance(node, ast.Name) else node.attr
+                users.setdefault(name, set()).add((path, node.lineno))
     for path, code in codes.items():
         for name, lines in _constants(code):
             for executed in touched.values():
@@ -170,13 +146,6 @@ def _constants(code: Code) -> Iterator[tuple[str, range]]:
                     yield target.id, find_header_lines(statement)
 
 
-def _reads(code: Code) -> Iterator[tuple[str, int]]:
-    """Yield each name that an expression reads, with the line."""
-    for node in ast.walk(code.tree):
-        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-            yield (node.id if isinstance(node, ast.Name) else node.attr), node.lineno
-
-
 class Hints(Record):
     """The facts that narrow the edits of one file."""
 
@@ -184,29 +153,21 @@ class Hints(Record):
     """Numbers that the failing tests name, as they write them."""
     words: tuple[str, ...] = ()
     """Texts that the failing tests name."""
+    lines: frozenset[int] = frozenset()
+    """Those of the statements that are edited."""
     types: Mapping[int, Mapping[str, tuple[str, ...]]] = {}
     """First line of a function to its names and the types each had."""
 
     @property
     def literals(self) -> frozenset[str]:
-        """The values that the failing tests name, as texts."""
         return frozenset((*self.numbers, *map(repr, self.words)))
 
 
-class Rule(NamedTuple):
-    """One kind of edit: the nodes it applies to, and how it changes one."""
-
-    nodes: tuple[type[ast.AST], ...]
-    propose: Callable[[Code, Any, Hints], Iterator[Mutation]]
-
-    def apply(self, code: Code, node: ast.AST, hints: Hints) -> Iterator[Mutation]:
-        """Yield the edits of a node, none for a node of another type."""
-        if isinstance(node, self.nodes):
-            yield from self.propose(code, node, hints)
+EditRules = tuple[tuple[tuple[type[ast.AST], ...], Callable[[Code, Any, Hints], Iterator[Mutation]]], ...]
+"""Kinds of edit: the nodes that each applies to, and how it changes one."""
 
 
 def read_hints(named: Sequence[object], seen: TestTrace, path: str) -> Hints:
-    """Return what the run and the constants of the failing tests say about one file."""
     own = {place: names for place, names in seen.types.items() if place.rpartition(":")[0] == path}
     numbers, words = list[str](), list[str]()
     for each in named:
@@ -222,11 +183,9 @@ def read_hints(named: Sequence[object], seen: TestTrace, path: str) -> Hints:
 
 
 def list_tested(sources: Sources, seen: TestTrace) -> tuple[object, ...]:
-    """Return the constants of the tests that fail, in the order in which they stand."""
     constants = list[object]()
-    red = {test for test, outcome in seen.outcomes.items() if outcome in RED}
-    names = {found[1] for test in red if (found := _TEST_NAME.search(test.rpartition("::")[2]))}
-    names |= {part for test in red for part in test.split(".")}
+    names = {found[1] for test in seen.reds if (found := _TEST_NAME.search(test.rpartition("::")[2]))}
+    names |= {part for test in seen.reds for part in test.split(".")}
     for path in seen.files:
         if path not in sources.files or (code := parse_code(sources.read(path))) is None:
             continue
@@ -241,10 +200,8 @@ def find_types(code: Code, node: ast.AST, hints: Hints) -> frozenset[str]:
     match node:
         case ast.Constant():
             return frozenset({type(node.value).__name__})
-        case ast.Call(func=ast.Name(id=name)):
-            return frozenset(filter(None, (_BUILTIN_RESULTS.get(name),)))
-        case ast.Call(func=ast.Attribute(attr=name)):
-            return frozenset(filter(None, (_METHOD_RESULTS.get(name),)))
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return frozenset(filter(None, (_RESULTS.get(name),)))
         case ast.BinOp():
             return find_types(code, node.left, hints) or find_types(code, node.right, hints)
         case ast.Name():
@@ -256,11 +213,11 @@ def find_types(code: Code, node: ast.AST, hints: Hints) -> frozenset[str]:
 def find_name_types(code: Code, node: ast.AST, name: str, hints: Hints) -> frozenset[str]:
     """Return the types that a name had in the function around a node, comprehensions in it among them."""
     scope = code.find_scope(node)
-    return code.compute_once(("types", scope, name), lambda: _find_scope_types(scope, name, hints))
 
+    def work() -> frozenset[str]:
+        first, last = getattr(scope, "lineno", 0), getattr(scope, "end_lineno", 0) or 0
+        first = min([first, *(each.lineno for each in getattr(scope, "decorator_list", ()))])
+        inside = (names for line, names in hints.types.items() if first <= line <= last)
+        return frozenset(kind for names in inside for kind in names.get(name, ())) - {"NoneType"}
 
-def _find_scope_types(scope: ast.AST, name: str, hints: Hints) -> frozenset[str]:
-    first, last = getattr(scope, "lineno", 0), getattr(scope, "end_lineno", 0) or 0
-    first = min([first, *(each.lineno for each in getattr(scope, "decorator_list", ()))])
-    inside = (names for line, names in hints.types.items() if first <= line <= last)
-    return frozenset(kind for names in inside for kind in names.get(name, ())) - {"NoneType"}
+    return code.compute_once(("types", scope, name), work)

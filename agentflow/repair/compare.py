@@ -12,11 +12,9 @@ import contextlib
 import dis
 import inspect
 import itertools
-import json
 import os
 import re
 import resource
-import select
 import signal
 import sys
 import time
@@ -36,7 +34,6 @@ CALL_SECONDS = 0.2
 """Of processor: what else the machine does says nothing about a version."""
 WAIT_SECONDS = 1.0
 VERSION_SECONDS = 4.0
-_TICK = 0.05
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _LATE = "? took too long"
 _MOST_LATE = 4
@@ -53,19 +50,22 @@ class TookTooLong(BaseException):
     """A call took too long."""
 
 
-def compare_versions(order: dict[str, Any], run_tests: Callable[[], Any], inputs: Any) -> dict[str, Any]:
+def compare_versions(
+    order: dict[str, Any], run_tests: Callable[[], Any], inputs: Any, sealed: Any
+) -> dict[str, Any]:
     """Return what each version does with each input, and the inputs as text."""
     path, lines = str(Path(order["path"]).resolve()), set(order["functions"])
     calls = record_calls(run_tests, path, lines, inputs.pack)
     if calls is None:
         return {"inputs": [], "outcomes": [[] for _ in order["versions"]]}
     made = list(inputs.list_near_inputs(calls, find_constants(order["versions"][0])))
-    outcomes = run_versions(order["path"], order["versions"], made)
-    return {"inputs": [show_input(name, make) for name, make in made], "outcomes": outcomes}
+    outcomes = run_versions(order["path"], order["versions"], made, sealed)
+    texts = (show_call(name, *make()) for name, make in made)
+    shown = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts]
+    return {"inputs": shown, "outcomes": outcomes}
 
 
 def find_constants(text: str) -> list[Any]:
-    """Return the constants of a file but its docstrings, each once."""
     tree = ast.parse(text)
     said = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
     found = (each for each in ast.walk(tree) if isinstance(each, ast.Constant) and id(each) not in said)
@@ -86,7 +86,7 @@ def record_calls(
         code = frame.f_code
         if event != "call" or code.co_filename != path or not code.co_flags & inspect.CO_OPTIMIZED:
             return
-        is_outside = is_called_from_outside(frame, path)
+        is_outside = frame.f_back is not None and frame.f_back.f_code.co_filename != path
         if not (code.co_firstlineno in lines or is_outside):
             return
         if is_outside and code.co_firstlineno in lines:
@@ -110,10 +110,6 @@ def record_calls(
     return {name: list(kept) for name, kept in found.items() if name}
 
 
-def is_called_from_outside(frame: FrameType, path: str) -> bool:
-    return frame.f_back is not None and frame.f_back.f_code.co_filename != path
-
-
 def name_of(frame: FrameType) -> str:
     """Return the dotted name under which a module gives a function; empty where it gives none."""
     code, module = frame.f_code, sys.modules.get(frame.f_globals.get("__name__", ""))
@@ -131,7 +127,6 @@ def find_code(value: Any) -> CodeType | None:
 
 
 def read_arguments(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
-    """Return the positional and the keyword arguments of a call that begins."""
     code, values = frame.f_code, frame.f_locals
     count, only = code.co_argcount, code.co_kwonlyargcount
     names = code.co_varnames
@@ -146,102 +141,40 @@ def read_arguments(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
     return given, named
 
 
-def run_versions(path: str, texts: list[str], inputs: list[tuple[str, Make]]) -> list[list[str]]:
-    """Return what each version does with each input, as many versions at once as there are processors."""
-    waiting, running = list(texts)[::-1], list[VersionRun]()
-    versions = list[VersionRun]()
-    while waiting or running:
-        while waiting and len(running) < (os.cpu_count() or 1):
-            versions.append(VersionRun(path, waiting.pop(), inputs))
-            running.append(versions[-1])
-        ended = [each for each in running if each.is_over()]
-        running = [each for each in running if each not in ended]
-        if not ended:
-            select.select([each.reader for each in running], [], [], _TICK)
-    return [each.outcomes for each in versions]
+def run_versions(path: str, texts: list[str], inputs: list[tuple[str, Make]], sealed: Any) -> list[list[str]]:
+    found, count = [], os.cpu_count() or 1
+    for start in range(0, len(texts), count):
+        with contextlib.ExitStack() as stack:
+            works = [partial(answer_all, path, text, inputs) for text in texts[start : start + count]]
+            children = [stack.enter_context(sealed.open_child(work)) for work in works]
+            for child in children:
+                lines = sealed.Lines(child.reader, 3 * VERSION_SECONDS)
+                found.append([told["answer"] for told in lines])
+    return found
 
 
-class VersionRun:
-    """A version of a file at work in a process of its own."""
-
-    def __init__(self, path: str, text: str, inputs: list[tuple[str, Make]]) -> None:
-        self.reader, writer = os.pipe()
-        self.child = os.fork()
-        if self.child == 0:
-            try:
-                os.setpgid(0, 0)
-                os.close(self.reader)
-                sink = os.open(os.devnull, os.O_RDWR)
-                for descriptor in (0, 1, 2):
-                    os.dup2(sink, descriptor)
-                answer_all(path, text, inputs, writer)
-            finally:
-                os._exit(0)
-        os.close(writer)
-        os.set_blocking(self.reader, False)
-        self.until = time.monotonic() + 3 * VERSION_SECONDS
-        self.text = b""
-        self.outcomes: list[str] = []
-        """What it does with each input; fewer if its time is over."""
-
-    def is_over(self) -> bool:
-        """Read what there is, and end a process whose time is over."""
-        has_ended = os.waitpid(self.child, os.WNOHANG)[0] == self.child
-        self.text += read_pending(self.reader)
-        if not has_ended and time.monotonic() < self.until:  # what it started may keep the pipe open
-            return False
-        os.close(self.reader)
-        with contextlib.suppress(OSError):
-            os.killpg(self.child, signal.SIGKILL)
-        if not has_ended:
-            os.waitpid(self.child, 0)
-        lines = self.text.decode("utf-8", "replace").splitlines()
-        self.outcomes = [json.loads(line) for line in lines if line.endswith('"')]
-        return True
-
-
-def read_pending(reader: int) -> bytes:
-    """Return what a pipe holds now."""
-    said = b""
-    with contextlib.suppress(BlockingIOError):
-        while part := os.read(reader, 1 << 16):
-            said += part
-    return said
-
-
-def answer_all(path: str, text: str, inputs: list[tuple[str, Make]], writer: int) -> None:
-    """Put a version in place of its module and write what it does, one line an input."""
+def answer_all(path: str, text: str, inputs: list[tuple[str, Make]], tell: Callable[[Any], None]) -> None:
     signal.signal(signal.SIGPROF, stop_call)
-    module = find_module(path)
+    wanted = str(Path(path).resolve())
+    module = next(each for each in list(sys.modules.values()) if getattr(each, "__file__", None) == wanted)
     exec(compile(text, path, "exec"), module.__dict__)  # noqa: S102  # the version is what is tried
     deadline, late = time.process_time() + VERSION_SECONDS, 0
     for name, make in inputs:
         if time.process_time() > deadline:
             return
-        if late >= _MOST_LATE:  # it hangs, and waiting for more tells nothing new
-            write_answer(writer, _LATE)
-            continue
-        try:
-            answer = answer_one(module, name, make)
-        except TookTooLong:  # the other of both times was over while the first was dealt with
-            end_times()
-            answer = _LATE
-        late += answer == _LATE
-        write_answer(writer, answer)
-
-
-def write_answer(writer: int, answer: str) -> None:
-    os.write(writer, json.dumps(answer).encode() + b"\n")
+        answer = _LATE
+        if late < _MOST_LATE:  # else it hangs, and waiting for more tells nothing new
+            try:
+                answer = answer_one(module, name, make)
+            except TookTooLong:  # the other of both times was over while the first was dealt with
+                end_times()
+            late += answer == _LATE
+        tell({"answer": answer})
 
 
 def end_times() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def find_module(path: str) -> ModuleType:
-    wanted = str(Path(path).resolve())
-    return next(each for each in list(sys.modules.values()) if getattr(each, "__file__", None) == wanted)
 
 
 def stop_call(*_: object) -> None:
@@ -256,7 +189,6 @@ def stop_wait(before: int, *_: object) -> None:
 
 
 def count_waits() -> int:
-    """Return how often this process has given the processor up by itself."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 
 
@@ -347,24 +279,16 @@ class ValueText:
 
 
 def wrap_name(kind: type, plain: type, text: str) -> str:
-    """Return the text of a collection, with the name of its type if that is not a built-in one."""
     return text if kind is plain and text else f"{kind.__name__}({text})"
 
 
 def has_fields(value: Any) -> bool:
-    """Say whether a value is an object with attributes of its own."""
     is_plain = isinstance(value, (type, ModuleType)) or callable(value)
     return not is_plain and bool(getattr(value, "__dict__", None))
 
 
 def has_own_text(value: Any) -> bool:
     return getattr(type(value), "__repr__", None) is not object.__repr__
-
-
-def show_input(name: str, make: Make) -> str:
-    """Return a call as a person would write it."""
-    text = show_call(name, *make())
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def show_call(name: str, given: list[Any], named: dict[str, Any]) -> str:

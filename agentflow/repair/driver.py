@@ -25,7 +25,7 @@ from typing import Any
 _RED = ("failed", "error")
 _UNREADY = 75
 """What a server ends with that cannot load the tests: the other one may."""
-_PARTS = ("observe", "sealed", "nearness", "patch", "compare", "inputs")
+_PARTS = ("observe", "sealed", "patch", "compare", "inputs")
 """What servers load of us."""
 _SEALED = Path(__file__).parent.with_name("sandbox") / "sealed.py"
 _NOW = time.monotonic
@@ -36,7 +36,7 @@ _FIRST = 6
 
 def run_spec() -> None:
     spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    sys.path[:1] = [str(Path.cwd())] if spec["module"] else []
+    sys.path[:1] = [str(Path.cwd())] if spec["is_module"] else []
     sys.argv[1:] = []
     if "servers" in spec:
         start_servers(spec)
@@ -85,13 +85,10 @@ class Server:
         self.answers = os.open(answers, os.O_WRONLY)
         self.observe, self.sealed = load_part("observe"), load_part("sealed")
         self.sealed.private[:] = [self.orders, self.answers]
-        self.nearness = load_part("nearness").Nearness()
+        self.nearness = self.observe.Nearness()
         self.recorder = self.observe.Recorder(str(Path.cwd()), spec["folder"])
         self.plan: dict[str, Any] = {}
         self.is_hurried = False
-
-    def start(self) -> None:
-        raise NotImplementedError
 
     def answer(self, order: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
@@ -148,7 +145,6 @@ class Server:
         return dict(answer)
 
     def judge(self, tests: Any, rest: list[str], enter: Any, is_base: bool) -> dict[str, Any]:
-        """Run the failing tests, and the others as soon as one of them is green."""
         recorder, nearness = self.recorder, self.nearness
         recorder.blame = lambda test, error, _: error and nearness.fail(test, error)
         recorder.begin = lambda test: nearness.begin() if test else None
@@ -214,7 +210,7 @@ class Warm(Server):
     def answer(self, order: dict[str, Any]) -> dict[str, Any]:
         edit = order["edit"]
         try:
-            pairs = self.patcher.compile(edit) if edit and self.patcher.can_patch(edit) else None
+            pairs = self.patcher.compile(edit) if edit else None
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return {"end": "ran", "outcomes": {}, "is_done": False}  # it is no code
         if edit and pairs is None:
@@ -269,7 +265,6 @@ class Fresh(Server):
         return self.compare(order) if "compare" in order else self.try_edit(order["edit"])
 
     def load_tests(self, serve_tests: Any) -> None:
-        """Load everything and give the tests to a function, unless they cannot be loaded."""
         self.serve_tests = serve_tests
         self.load()
 
@@ -281,7 +276,8 @@ class Fresh(Server):
             self.load_tests(lambda tests: tests.run(list(tests.items), lambda: False))
 
         def work(_: Any) -> dict[str, Any]:
-            found: dict[str, Any] = compare.compare_versions(order["compare"], run_tests, inputs)
+            self.sealed.private.clear()  # it is closed here
+            found: dict[str, Any] = compare.compare_versions(order["compare"], run_tests, inputs, self.sealed)
             return found
 
         limits = [order["seconds"]]
@@ -305,19 +301,16 @@ class Fresh(Server):
 
 
 def is_code_loaded() -> bool:
-    """Say whether a module of the copy is loaded that an edit may change."""
     inside = str(Path.cwd()) + os.sep
     files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
     return any(name.startswith(inside) and Path(name).name != "conftest.py" for name in files)
 
 
 def to_exit_code(status: int) -> int:
-    """Return how a process ended as a shell would."""
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def register(tests: Any, plugin: Any) -> None:
-    """Let pytest tell the plugin what is compared."""
     item = next(iter(tests.items.values()), None)
     config = getattr(item, "config", None)
     if config is not None:

@@ -91,9 +91,10 @@ def find_usual(raws: list[bytes]) -> Callable[[bytes], bool]:
     """Return what tells whether arguments keep to what all recorded ones do: no negatives, ordered parts."""
     recorded = [part for raw in raws for part in list_parts(raw)]
     has_negatives = any(map(is_negative, recorded))
-    ordered = [
-        kind for kind in (list, tuple) if are_in_order([part for part in recorded if is_long(part, kind)])
-    ]
+    ordered: list[Any] = []
+    for kind in (list, tuple):
+        parts = [part for part in recorded if is_long(part, kind)]
+        ordered += [kind] if len(parts) > 1 and all(map(is_in_order, parts)) else []
 
     def is_usual(raw: bytes) -> bool:
         parts = list(list_parts(raw))
@@ -105,14 +106,12 @@ def find_usual(raws: list[bytes]) -> Callable[[bytes], bool]:
 
 
 def list_parts(raw: bytes) -> Iterator[Any]:
-    """Yield each argument and everything in it."""
     given, named = unpack(raw)
     for value in (*given, *named.values()):
         yield from flatten(value)
 
 
 def flatten(value: Any, depth: int = 6) -> Iterator[Any]:
-    """Yield a value and everything in it."""
     yield value
     inner: Any = ()
     if isinstance(value, dict):
@@ -133,10 +132,6 @@ def is_long(value: Any, kind: Any) -> bool:
     return isinstance(value, kind) and len(value) > 1
 
 
-def are_in_order(found: list[Any]) -> bool:
-    return len(found) > 1 and all(map(is_in_order, found))
-
-
 def is_in_order(values: list[Any]) -> bool:
     try:
         return all(values[at] <= values[at + 1] for at in range(len(values) - 1))
@@ -147,7 +142,6 @@ def is_in_order(values: list[Any]) -> bool:
 def list_variants(
     base: bytes, raws: list[bytes], pool: NamedValues, chance: random.Random
 ) -> Iterator[bytes]:
-    """Yield arguments that differ from recorded ones in one value, then some that differ in two."""
     given, named = unpack(base)
     others = [unpack(raw)[0] for raw in raws]
     choices = [
@@ -174,7 +168,6 @@ def try_to_pack(given: list[Any], named: dict[str, Any]) -> Iterator[bytes]:
 
 
 def list_near(value: Any, pool: NamedValues) -> list[Any]:
-    """Return other values of the same type, the nearest first."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
@@ -207,7 +200,6 @@ def list_near_texts(value: str, pool: NamedValues) -> list[str]:
 
 
 def list_near_words(value: str) -> list[str]:
-    """Return texts of less, more and other words, and in another order."""
     words = value.split()
     if not 1 < len(words) < LONGEST:
         return []
@@ -248,7 +240,6 @@ def list_near_dicts(value: dict[Any, Any], pool: NamedValues) -> list[Any]:
 
 
 def list_near_objects(value: Any, pool: NamedValues) -> list[Any]:
-    """Return copies of an object in each of which one attribute has another value."""
     made = []
     for name, held in list(getattr(value, "__dict__", {}).items())[:6]:
         for other in list_near(held, pool)[:10] if not hasattr(held, "__dict__") else []:

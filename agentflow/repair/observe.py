@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import importlib.util
 import os
 import re
 import sys
 import unittest
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +32,16 @@ _LONGEST_MESSAGE = 2000
 _LOADING = "Failed to import test module"
 """How unittest tells of a module that cannot be loaded, with the traceback as text."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_LONGEST_SHOWN = 120
+_ERROR, _ASSERTION, _COMPARED = 0.05, 0.15, 0.2
+"""What an error in the code, a failed assertion, and one of two values are worth at least."""
+_DOCTEST = re.compile(r"Expected:\n(?P<wanted>.*?)\nGot:\n(?P<got>.*)", re.DOTALL)
 
 
 class Recorder:
     """The outcomes of the tests, the messages of failures, and the frames of what went wrong."""
 
     def __init__(self, root: str, folder: str) -> None:
-        """Take the copy, and the folder in it where tests run."""
         self.root = root + os.sep
         self.home = self.root + folder
         self.outcomes: dict[str, str] = {}
@@ -76,7 +81,6 @@ class Recorder:
             found += [(place, error.lineno)] if place else []
 
     def walk(self, frame: FrameType | None) -> list[tuple[str, int]]:
-        """Return the lines of the copy that are being executed, outermost first."""
         found = []
         while frame is not None:
             place = self.place(frame.f_code.co_filename)
@@ -102,7 +106,6 @@ class Recorder:
 
 
 def _describe_error(error: BaseException) -> str:
-    """Return what an exception says, with its type where it is no failed assertion."""
     try:
         said = str(error)
     except Exception:  # noqa: BLE001  # whatever the code under test raises
@@ -111,16 +114,80 @@ def _describe_error(error: BaseException) -> str:
     return f"{kind}{said}"[:_LONGEST_MESSAGE]
 
 
+class Nearness:
+    """The last comparison of a red test; also a plugin of pytest."""
+
+    def __init__(self) -> None:
+        self.pair: tuple[Any, Any] | None = None
+        self.seen: dict[str, tuple[float, str, str]] = {}
+
+    def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> None:
+        if op in ("==", "is"):
+            self.pair = (left, right)
+
+    def watch_unittest(self) -> None:
+        before = unittest.TestCase.assertEqual
+        me = self
+
+        def compare(case: Any, first: Any, second: Any, msg: Any = None) -> None:
+            try:
+                before(case, first, second, msg)
+            except AssertionError:
+                me.pair = (first, second)
+                raise
+
+        unittest.TestCase.assertEqual = compare  # type: ignore[method-assign, assignment]
+
+    def begin(self) -> None:
+        self.pair = None
+
+    def fail(self, test: str, error: BaseException) -> None:
+        near, wanted, got = self.measure(error)
+        if test not in self.seen or near > self.seen[test][0]:
+            self.seen[test] = (round(near, 4), wanted, got)
+
+    def measure(self, error: BaseException) -> tuple[float, str, str]:
+        try:
+            text = str(error)
+        except Exception:  # noqa: BLE001  # whatever the code under test raises
+            text = ""
+        said = _DOCTEST.search(text)
+        if said:
+            wanted, got = said["wanted"].strip(), said["got"].strip()
+            return _COMPARED + 0.7 * rate_likeness(got, wanted), wanted[:_LONGEST_SHOWN], got[:_LONGEST_SHOWN]
+        if not isinstance(error, AssertionError):
+            return _ERROR, "", f"{type(error).__name__}: {text}"[:_LONGEST_SHOWN]
+        if self.pair is None:
+            return _ASSERTION, "", text.partition("\n")[0][:_LONGEST_SHOWN]
+        got, wanted = self.pair
+        return _COMPARED + 0.7 * rate_likeness(got, wanted), clip_repr(wanted), clip_repr(got)
+
+
+def clip_repr(value: object) -> str:
+    try:
+        return repr(value)[:_LONGEST_SHOWN]
+    except Exception:  # noqa: BLE001  # whatever the code under test raises
+        return f"a {type(value).__name__}"
+
+
+def rate_likeness(got: Any, wanted: Any) -> float:
+    """Return how alike two values are, from 0 to 1: numbers by their distance, others by their text."""
+    try:
+        if isinstance(got, Number) and isinstance(wanted, Number):
+            return 1.0 if got == wanted else 0.9 / (1.0 + abs(float(got) - float(wanted)))  # type: ignore[arg-type]
+    except Exception:  # noqa: BLE001  # such as numbers of the code under test
+        return 0.0
+    if type(got) is not type(wanted):
+        return 0.0
+    return difflib.SequenceMatcher(None, clip_repr(got), clip_repr(wanted), autojunk=False).ratio()
+
+
 class Tests:
     """The collected tests, to be run in any order."""
 
     def __init__(self, recorder: Recorder, items: dict[str, Any]) -> None:
         self.recorder = recorder
         self.items = items
-
-    def run(self, ids: Iterable[str], is_enough: Callable[[], bool]) -> None:
-        """Run tests in order until it is enough."""
-        raise NotImplementedError
 
     def be_silent(self) -> None:
         """Write no report of the tests that run from now on."""
@@ -265,7 +332,6 @@ class PytestStart:
 
 
 def run_pytest(spec: dict[str, Any], recorder: Recorder, serve: Serve, *others: object) -> None:
-    """Let pytest collect the tests and give them to `serve`, with other plugins of ours."""
     import pytest  # noqa: PLC0415  # only where the check is pytest
 
     PytestLoop.pytest_runtestloop = pytest.hookimpl(tryfirst=True)(PytestLoop.pytest_runtestloop)  # type: ignore[method-assign]
@@ -348,6 +414,5 @@ RUNNERS = {"pytest": run_pytest, "unittest": run_unittest}
 
 
 def collect(spec: dict[str, Any], recorder: Recorder, serve: Serve) -> None:
-    """Collect the tests, and call `serve` with them once."""
     with contextlib.suppress(SystemExit):
         RUNNERS[spec["runner"]](spec, recorder, serve)

@@ -1,4 +1,4 @@
-"""Puts an edit of a function or constant into a process that has loaded it already; loaded by driver.py.
+"""Puts an edit of a function into a process that has loaded it already; loaded by driver.py.
 
 It runs in the interpreter of the check (3.8 or newer) and imports nothing but the standard library.
 """
@@ -36,7 +36,6 @@ class LoadedFile:
         self.starts[0] = len(BOM_UTF8) if raw.startswith(BOM_UTF8) else 0
 
     def list_around(self, start: int, end: int) -> list[Any]:
-        """Return the statements around a span of bytes, outermost first."""
         found: list[Any] = []
         body: list[Any] = self.tree.body
         while True:
@@ -67,14 +66,6 @@ class LoadedFile:
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-class Constant:
-    """A name of a module, and the code of the value that an edit gives it."""
-
-    def __init__(self, name: str, value: CodeType) -> None:
-        self.name = name
-        self.value = value
-
-
 class Patcher:
     """All functions of the repository that a process has loaded."""
 
@@ -89,12 +80,8 @@ class Patcher:
                 path = place(code.co_filename)
                 if path is not None:
                     self.functions.setdefault((path, code.co_firstlineno, code.co_name), []).append(each)
-        self.modules = {
-            place(name): module
-            for module in list(sys.modules.values())
-            if (name := _file_of(module)) is not None
-        }
-        self.late: dict[tuple[str, str], bool] = {}
+        files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+        self.modules = {place(name) for name in files if isinstance(name, str)}
 
     def load_source(self, path: str) -> LoadedFile:
         """Return a file, read once: forked children share it."""
@@ -102,131 +89,37 @@ class Patcher:
             self.sources[path] = LoadedFile(Path(path).read_bytes())
         return self.sources[path]
 
-    def can_patch(self, edit: dict[str, Any]) -> bool:
-        """Return whether an edit shows in this process; else a new one has to load it."""
-        if edit["path"] not in self.modules:
-            return True  # a test loads it by itself
-        around = self.load_source(edit["path"]).list_around(edit["start"], edit["end"])
-        functions = [each for each in around if isinstance(each, _FUNCTIONS)]
-        if not functions:
-            return self.find_constant(edit) is not None
-        outer: Any = functions[0]
-        inner: Any = functions[-1]
-        body = range(inner.body[0].lineno, inner.end_lineno + 1)
-        is_loaded = not self.loaded.get(edit["path"], set()).isdisjoint(body)
-        begin = self.load_source(edit["path"]).starts
-        is_inside = edit["start"] >= begin[inner.body[0].lineno - 1] and inner.body[0].lineno > inner.lineno
-        return is_inside and not is_loaded and self.make_key(edit["path"], outer) in self.functions
-
-    def make_key(self, path: str, function: Any) -> tuple[str, int, str]:
-        first = min([function.lineno, *(each.lineno for each in function.decorator_list)])
-        return (path, first, function.name)
-
-    def find_constant(self, edit: dict[str, Any]) -> Any:
-        """Return the assignment whose value is edited, where nothing that has run reads its name."""
-        source = self.load_source(edit["path"])
-        around = source.list_around(edit["start"], edit["end"])
-        statement = around[0] if len(around) == 1 else None
-        targets = (
-            statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        )
-        value = getattr(statement, "value", None)
-        if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or value is None:
-            return None
-        if len(targets) != 1 or not isinstance(targets[0], ast.Name):
-            return None
-        is_value = source.has_span(value, edit["start"], edit["end"])
-        key = (edit["path"], targets[0].id)
-        if key not in self.late:
-            self.late[key] = self.is_read_late(*key)
-        return statement if is_value and self.late[key] else None
-
-    def is_read_late(self, path: str, name: str) -> bool:
-        """Say whether nothing that ran while the tests were loaded has used a name of a module, set once."""
-        if path not in self.loaded:
-            return False
-        tree = self.load_source(path).tree
-        stores = [
-            each
-            for each in ast.walk(tree)
-            if isinstance(each, ast.Name) and each.id == name and _is_store(each)
-        ]
-        if len(stores) != 1 or any(
-            name in each.names for each in ast.walk(tree) if isinstance(each, ast.Global)
-        ):
-            return False
-        aliases = {name, *(alias for _, alias in self.list_importers(path, name))}
-        return not any(
-            _is_used_early(self.sources[other].tree, aliases, self.loaded.get(other, set()))
-            for other in self.loaded
-            if other in self.sources
-        )
-
-    def list_importers(self, path: str, name: str) -> list[tuple[Any, str]]:
-        """Return the modules that take a name from a module, and what they call it."""
-        stem = Path(path).parent.name if Path(path).name == "__init__.py" else Path(path).stem
-        found = []
-        for other, module in self.modules.items():
-            if other is None or other not in self.loaded or other not in self.sources:
-                continue
-            for each in ast.walk(self.sources[other].tree):
-                if isinstance(each, ast.ImportFrom) and (each.module or "").rpartition(".")[2] in (stem, ""):
-                    found += [(module, one.asname or name) for one in each.names if one.name in (name, "*")]
-        return found
-
     def compile(self, edit: dict[str, Any]) -> list[Any] | None:
-        """Return the functions that an edit changes, with their new code, or the constant.
+        """Return the functions that an edit changes, with their new code; None where a new process has to.
 
-        None where that cannot be told. Raises SyntaxError or ValueError, or another where it is too deep, for
-        what is no code.
+        Raises SyntaxError or ValueError, or another where it is too deep, for what is no code.
         """
         path = edit["path"]
         if path not in self.modules:
-            return []
+            return []  # a test loads it by itself
         source = self.load_source(path)
         around = source.list_around(edit["start"], edit["end"])
-        if not any(isinstance(each, _FUNCTIONS) for each in around):
-            return [self.compile_constant(edit)]
-        outer = next(each for each in around if isinstance(each, _FUNCTIONS))
-        owners = around[: around.index(outer)]
-        found = self.functions[self.make_key(path, outer)]
-        old = found[0].__code__
-        text = _cut_out(source, owners, outer, edit)
+        functions: list[Any] = [each for each in around if isinstance(each, _FUNCTIONS)]
+        if not functions:
+            return None
+        outer, inner = functions[0], functions[-1]
+        body = range(inner.body[0].lineno, inner.end_lineno + 1)
+        is_inside = edit["start"] >= source.starts[body.start - 1] and body.start > inner.lineno
+        first = min([outer.lineno, *(each.lineno for each in outer.decorator_list)])
+        found = self.functions.get((path, first, outer.name))
+        if not is_inside or not found or not self.loaded.get(path, set()).isdisjoint(body):
+            return None
+        old, owners = found[0].__code__, around[: around.index(outer)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            text = _cut_out(source, owners, outer, edit)
             module = compile(text, old.co_filename, "exec", old.co_flags & _FUTURE, True)
         new = _find_code(module, owners, outer)
         return None if new is None else list(_pairs(old, new))
 
-    def compile_constant(self, edit: dict[str, Any]) -> Constant:
-        source, statement = self.load_source(edit["path"]), self.find_constant(edit)
-        target: Any = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-        begin, end = source.find_span(statement.value)
-        text = source.raw[begin : edit["start"]] + edit["text"].encode() + source.raw[edit["end"] : end]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # what is added after the value must not end it
-            return Constant(target.id, compile(b"(" + text + b"\n)", edit["path"], "eval"))
-
-    def patch(self, path: str, changes: list[Any]) -> bool:
-        """Let functions run their new code, or give a name its new value; only a child may."""
-        return all(
-            self.rebind(path, each) if isinstance(each, Constant) else self.exchange(path, *each)
-            for each in changes
-        )
-
-    def rebind(self, path: str, constant: Constant) -> bool:
-        names = vars(self.modules[path])
-        try:
-            new = eval(constant.value, names)  # noqa: S307  # the edit is what is tried
-        except BaseException:  # noqa: BLE001  # whatever it raises, a new process does too
-            return False
-        old = names.get(constant.name)
-        names[constant.name] = new
-        for module, alias in self.list_importers(path, constant.name):
-            if vars(module).get(alias) is old:
-                setattr(module, alias, new)
-        return True
+    def patch(self, path: str, pairs: list[Any]) -> bool:
+        """Let functions run their new code; only a child may."""
+        return all(self.exchange(path, *each) for each in pairs)
 
     def exchange(self, path: str, old: CodeType, new: CodeType) -> bool:
         for function in self.functions.get((path, old.co_firstlineno, old.co_name), ()):
@@ -235,29 +128,6 @@ class Patcher:
                     return False
                 function.__code__ = new
         return True
-
-
-def _is_store(node: Any) -> bool:
-    return not isinstance(node.ctx, ast.Load)
-
-
-def _is_used_early(node: Any, names: set[str], loaded: set[int]) -> bool:
-    """Say whether code uses one of some names outside of all functions that have not run."""
-    if isinstance(node, (ast.Name, ast.Attribute)) and not _is_store(node):
-        name = node.id if isinstance(node, ast.Name) else node.attr
-        if name in names:
-            return True
-    inner = list(ast.iter_child_nodes(node))
-    if isinstance(node, _FUNCTIONS):
-        body = range(node.body[0].lineno, (node.end_lineno or 0) + 1)
-        if loaded.isdisjoint(body) and body.start > node.lineno:
-            inner = [each for each in inner if each not in node.body]
-    return any(_is_used_early(each, names, loaded) for each in inner)
-
-
-def _file_of(module: Any) -> str | None:
-    name = getattr(module, "__file__", None)
-    return name if isinstance(name, str) else None
 
 
 def _cut_out(source: LoadedFile, owners: list[Any], function: Any, edit: dict[str, Any]) -> bytes:
@@ -286,7 +156,6 @@ def _inner(code: CodeType | None) -> list[CodeType]:
 
 
 def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """Yield a function and each one inside, as they were and as they are."""
     yield old, new
     before, after = _inner(old), _inner(new)
     if [each.co_name for each in before] == [each.co_name for each in after]:

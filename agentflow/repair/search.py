@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from agentflow.core.errors import ModelRejected
+from agentflow.core.events import Searched
 from agentflow.core.evidence import RED
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
-from agentflow.repair.bench import Bench, Hope, drive, open_copy
+from agentflow.repair.bench import Bench, drive, open_copy
 from agentflow.repair.candidates import Candidate, list_candidates, list_rivals
 from agentflow.repair.choice import (
     COMPARE_SECONDS,
@@ -25,10 +26,8 @@ from agentflow.repair.choice import (
 )
 from agentflow.repair.clues import TestTrace, localise
 from agentflow.repair.sources import apply_mutation
-from agentflow.repair.syntax import mend_syntax
 from agentflow.repair.target import ADVICE
-from agentflow.repair.trial import End, Trial
-from agentflow.repair.workers import Workers, open_workers
+from agentflow.repair.workers import End, Trial, Workers, open_workers
 from agentflow.sandbox.throwaway import make_scratch_folder
 
 SEARCH_SECONDS = 60.0
@@ -75,8 +74,6 @@ class SearchResult(Record):
     nearest: Trial | None = None
     base: float = 0.0
     """How near the failing tests are without any edit."""
-    useless: frozenset[tuple[str, int, int, str]] = frozenset()
-    """The edits of the code as it was that leave a failing test red."""
 
     @property
     def tried(self) -> int:
@@ -84,20 +81,8 @@ class SearchResult(Record):
 
     @property
     def rival_lines(self) -> tuple[str, ...]:
-        """The first few rivals for people, one a line."""
         pairs = zip(self.rivals, self.differing, strict=True)
         return tuple(f"{rival.title} ({where})" for rival, where in pairs)[:_MOST_TOLD]
-
-    @property
-    def note(self) -> str:
-        """Workers that crashed, for a person; else empty."""
-        return f"workers that crashed and were replaced: {self.crashed}" if self.crashed else ""
-
-
-def identify(candidate: Candidate) -> tuple[str, int, int, str]:
-    """Return what tells one edit of a text from another."""
-    edit = candidate.mutation
-    return (candidate.path, edit.start, edit.end, edit.text)
 
 
 def trace_tests(bench: Bench, *, is_traced: bool = True) -> TestTrace:
@@ -122,8 +107,6 @@ def trace_tests(bench: Bench, *, is_traced: bool = True) -> TestTrace:
 
 
 class _RoundResult(Record):
-    """The result of a round of edits."""
-
     left: Sequence[Candidate]
     """Edits that nobody tried, or only beside another one."""
     has_survivors: bool
@@ -134,8 +117,6 @@ class _RoundResult(Record):
 
 
 class _Judge(NamedTuple):
-    """A judge of edits that pass the same tests."""
-
     bench: Bench
     seen: TestTrace
     workers: Workers
@@ -143,12 +124,6 @@ class _Judge(NamedTuple):
     """The one that passes where everything is loaded anew."""
     is_part: bool = False
     """They pass a part of the failing tests."""
-
-    @property
-    def is_wide(self) -> bool:
-        """Return whether there are tests beside those that are run for each edit."""
-        tests = {path for path in self.bench.sources.files if _TEST_FILE.search(path)}
-        return not self.is_part and bool(self.bench.target.files) and bool(tests - {*self.bench.target.files})
 
     def compare(self, edits: Sequence[Candidate]) -> VersionComparison:
         seconds = min(COMPARE_SECONDS, max(LEAST_SECONDS, self.bench.watch.seconds_left))
@@ -160,16 +135,10 @@ class _Judge(NamedTuple):
 class Search:
     """One search: the edits that were rejected are left out, and it ends with its time."""
 
-    def __init__(
-        self,
-        bench: Bench,
-        rejected: Iterable[Mapping[str, bytes]],
-        useless: frozenset[tuple[str, int, int, str]],
-    ) -> None:
+    def __init__(self, bench: Bench, rejected: Iterable[Mapping[str, bytes]]) -> None:
         self._bench = bench
         self._rejected = tuple(rejected)
-        self._useless = set(useless)
-        self._last_hope = 0.0
+        self._last_told = 0.0
         seconds = min(SEARCH_SECONDS, bench.watch.seconds_left)
         self._deadline = time.monotonic() + seconds
         self._result = SearchResult(seconds=seconds)
@@ -180,22 +149,16 @@ class Search:
         Raises ModelRejected, which names the error, when a worker crashes by itself, or too many do.
         """
         slow = sum(seen.durations.get(test, 0.0) for test in seen.reds)
-        self._give(min(_MOST_MORE, _TIMES_SLOW * slow))
-        fresh = [each for each in candidates if identify(each) not in self._useless]
-        self._result = self._result.replace(total=len(fresh))
-        self._hunt(self._bench, seen, fresh, ())
-        return self._result.replace(useless=frozenset(self._useless))
-
-    def _give(self, seconds: float) -> None:
-        """Give the search more time, where nobody waits for its end."""
-        more = max(0.0, min(seconds, self._bench.watch.seconds_left - self._result.seconds))
+        left = self._bench.watch.seconds_left - self._result.seconds
+        more = max(0.0, min(_MOST_MORE, _TIMES_SLOW * slow, left))
         self._deadline += more
-        self._result = self._result.replace(seconds=self._result.seconds + more)
+        self._result = self._result.replace(total=len(candidates), seconds=self._result.seconds + more)
+        self._hunt(self._bench, seen, candidates, ())
+        return self._result
 
     def _hunt(
         self, bench: Bench, seen: TestTrace, todo: Sequence[Candidate], kept: tuple[RepairChoice, ...]
     ) -> bool:
-        """Try edits on top of those that are kept."""
         may_keep = len(kept) < _MOST_KEPT
         while todo:
             found = self._try_some(bench, seen, todo, kept, may_keep=may_keep)
@@ -210,8 +173,7 @@ class Search:
             following = keep_edit(bench, found.part.winner)
             again = trace_tests(following)
             places = localise(following.sources, again)
-            edits = list_candidates(following.sources, places, again)
-            more = (*mend_syntax(following.sources, places), *edits)
+            more = list_candidates(following.sources, places, again)
             self._result = self._result.replace(total=self._result.total + len(more))
             if self._hunt(following, again, more, (*kept, found.part)):
                 return True
@@ -227,7 +189,6 @@ class Search:
         *,
         may_keep: bool,
     ) -> "_RoundResult":
-        """Return the choice among the edits that mend everything, else among those worth being kept."""
         survivors, partial, last = list[Candidate](), list[Trial](), math.inf
         order = [each for each in todo if not self._is_rejected(bench, each)]
         count, once = 0, len(order)
@@ -235,12 +196,16 @@ class Search:
             if not kept:
                 self._result = self._result.replace(base=workers.base)
             for count, trial in enumerate(_try_in_turn(workers, order), 1):
-                self._note(trial, is_first=not kept and not workers.is_brief, is_again=count > once)
+                self._note(trial, is_again=count > once)
                 if trial.is_plausible:
                     survivors = [trial.candidate]
                 elif may_keep and trial.is_progress:
                     last = last if partial else count + _PATIENCE
-                    partial = _keep_best(partial, trial)
+                    most = len(partial[0].turned) if partial else 0
+                    if len(trial.turned) > most:
+                        partial = [trial]
+                    elif {*trial.turned} == {*partial[0].turned}:  # the others pass other tests
+                        partial.append(trial)
                 if survivors or count >= last:
                     break
             is_late = not workers.seconds_left and count < len(order) and not survivors
@@ -258,7 +223,10 @@ class Search:
         return found
 
     def _choose(self, judge: "_Judge", survivors: Sequence[Candidate]) -> RepairChoice | None:
-        confirm = self._pass_suite if judge.is_wide and len(survivors) > 1 else _pass_anew
+        tests = {path for path in judge.bench.sources.files if _TEST_FILE.search(path)}
+        files = judge.bench.target.files  # there may be others beside those that are run for each edit
+        is_wide = not judge.is_part and bool(files) and not tests.issubset(files)
+        confirm = self._pass_suite if is_wide and len(survivors) > 1 else _pass_anew
         return choose_repair(survivors, judge.compare, lambda edits: confirm(judge, edits))
 
     def _pass_suite(self, judge: "_Judge", edits: Sequence[Candidate]) -> Sequence[Candidate]:
@@ -278,19 +246,18 @@ class Search:
         return [each for each in edits if each not in harmful]
 
     def _find_rivals(self, workers: Workers, others: Sequence[Candidate]) -> Iterator[Candidate]:
-        """Yield the edits of others that mend everything too."""
         found = 0
         workers.confirms = False  # only those are confirmed that matter
         workers.is_all_or_none = True
         for trial in workers.try_edits(others):
-            self._note(trial, is_first=False)
+            self._note(trial)
             if trial.is_plausible:
                 found += 1
                 yield trial.candidate
             if found >= _MOST_RIVALS:
                 return
 
-    def _note(self, trial: Trial, *, is_first: bool, is_again: bool = False) -> None:
+    def _note(self, trial: Trial, *, is_again: bool = False) -> None:
         found, now = self._result, time.monotonic()
         kinds = Counter(found.kinds)
         kinds[trial.candidate.mutation.kind] += not is_again
@@ -300,22 +267,19 @@ class Search:
             hung=found.hung + (trial.end is End.HUNG) - is_again,
             nearest=trial if _is_nearer(trial, found.nearest) else found.nearest,
         )
-        if is_first and not trial.turned:
-            self._useless.add(identify(trial.candidate))
-        if now > self._last_hope + _TELL_SECONDS:
-            self._last_hope = now
-            self._bench.watch.tell(self._hope(now))
-
-    def _hope(self, now: float) -> Hope:
-        found = self._result
-        best = "" if found.nearest is None else found.nearest.candidate.title
-        left = max(0.0, self._deadline - now)
-        return Hope(tried=found.tried, total=found.total, seconds_left=left, best=best)
+        if now > self._last_told + _TELL_SECONDS:
+            self._last_told, found, watch = now, self._result, self._bench.watch
+            best = "" if found.nearest is None else found.nearest.candidate.title
+            left = round(max(0.0, self._deadline - now), 1)
+            watch.tell(
+                Searched(run=watch.run, tried=found.tried, total=found.total, seconds_left=left, best=best)
+            )
 
     def _is_rejected(self, bench: Bench, candidate: Candidate) -> bool:
-        """Return whether an edit, with those kept before it, is a repair that was rejected."""
-        texts = keep_edit(bench, candidate).sources.overlay if self._rejected else {}
-        return any(_are_same(bench, texts, rejected) for rejected in self._rejected)
+        after = keep_edit(bench, candidate).sources if self._rejected else bench.sources
+        return any(
+            all(after.read(path) == raw for path, raw in rejected.items()) for rejected in self._rejected
+        )
 
     def _win(self, bench: Bench, choices: tuple[RepairChoice, ...]) -> None:
         edits = tuple(each.winner for each in choices)
@@ -341,21 +305,9 @@ def _try_in_turn(workers: Workers, order: list[Candidate]) -> Iterator[Trial]:
 
 
 def keep_edit(bench: Bench, candidate: Candidate) -> Bench:
-    """Return the bench on which an edit is made."""
     sources = bench.sources
     after = apply_mutation(sources.read(candidate.path), candidate.mutation)
     return bench.replace(sources=sources.replace(overlay={**sources.overlay, candidate.path: after}))
-
-
-def _are_same(bench: Bench, texts: Mapping[str, bytes], others: Mapping[str, bytes]) -> bool:
-    return all(texts.get(path, bench.sources.read(path)) == raw for path, raw in others.items())
-
-
-def _keep_best(partial: list[Trial], trial: Trial) -> list[Trial]:
-    """Return the edits that turn the most tests green, all of them the same tests."""
-    if not partial or len(trial.turned) > len(partial[0].turned):
-        return [trial]
-    return [*partial, trial] if {*trial.turned} == {*partial[0].turned} else partial
 
 
 def _pass_anew(judge: _Judge, edits: Sequence[Candidate]) -> Sequence[Candidate]:
@@ -371,10 +323,9 @@ def _pass_anew(judge: _Judge, edits: Sequence[Candidate]) -> Sequence[Candidate]
 
 
 def _is_nearer(trial: Trial, other: Trial | None) -> bool:
-    if trial.end is not End.RAN:
-        return False
-    return other is None or _merit(trial) > _merit(other)
-
-
-def _merit(trial: Trial) -> tuple[bool, int, bool, float]:
-    return (trial.is_plausible, len(trial.turned), not trial.broke, trial.nearness)
+    merits = [
+        (each.is_plausible, len(each.turned), not each.broke, each.nearness)
+        for each in (trial, other)
+        if each
+    ]
+    return trial.end is End.RAN and merits[0] > max(merits[1:], default=(False, -1, False, 0.0))

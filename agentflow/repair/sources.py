@@ -1,7 +1,6 @@
 """The repository as it was before any attempt: its files, and their Python code with exact places."""
 
 import ast
-import hashlib
 import os
 from bisect import bisect_right
 from codecs import BOM_UTF8
@@ -16,18 +15,17 @@ from agentflow.repair.target import ADVICE
 from agentflow.workspace.changes import ChangeKind
 from agentflow.workspace.git import Git, open_repository
 
-GENERATED = (".py", ".so", ".pyd")
+_GENERATED = (".py", ".so", ".pyd")
 """Kinds of ignored file beside tracked code that the code may need to be imported."""
-
 _OTHER_FOLDERS = frozenset({"testing", "fixtures", "testdata", "docs", "examples"})
 _OTHER_FILES = frozenset({"conftest.py", "setup.py", "noxfile.py", "tasks.py", "fabfile.py"})
 """What is no code under test either."""
-
 _LARGEST = 400_000
-
 T = TypeVar("T")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+Node = ast.expr | ast.stmt
 
 Scope = FunctionNode | ast.ClassDef | ast.Module
 
@@ -47,15 +45,6 @@ class Sources(Record):
         """Return a file as it was before any attempt."""
         return self.overlay[path] if path in self.overlay else (self.root / path).read_bytes()
 
-    @property
-    def digest(self) -> str:
-        """A hash of all Python files."""
-        total = hashlib.sha256()
-        for path in self.files:
-            if path.endswith(".py") and (self.root / path).is_file():
-                total.update(os.fsencode(path) + b"\0" + hashlib.sha256(self.read(path)).digest())
-        return total.hexdigest()
-
 
 def read_sources(root: Path, base: str | None) -> Sources:
     """Return the sources as they were in a tree. Raises ModelRejected when a file cannot be taken back."""
@@ -67,7 +56,6 @@ def read_sources(root: Path, base: str | None) -> Sources:
 
 
 def _read_overlay(git: Git, base: str) -> dict[str, bytes]:
-    """Return the files that changed since a tree, as they were in it."""
     now, overlay = git.write_tree(), {}
     for change in git.list_changes(base, now):
         if change.kind is not ChangeKind.MODIFIED:
@@ -79,8 +67,15 @@ def _read_overlay(git: Git, base: str) -> dict[str, bytes]:
     return overlay
 
 
+def read_changed(git: Git, base: str, tree: str) -> dict[str, bytes]:
+    """Return the files of a tree that were another way in an earlier one."""
+    changes = (each for each in git.list_changes(base, tree) if each.kind is ChangeKind.MODIFIED)
+    paths = [each.path for each in changes if "\n" not in each.path]
+    texts = git.read_texts((f"{tree}:{path}" for path in paths), _LARGEST)
+    return {path: text.encode() for path, text in zip(paths, texts, strict=True)}
+
+
 def is_production(path: str) -> bool:
-    """Say whether a file is code under test, and not a part of what judges it."""
     place = PurePosixPath(path)
     if place.suffix != ".py" or place.name in _OTHER_FILES or is_test_path(path.lower()):
         return False
@@ -100,7 +95,7 @@ def _find_generated(root: Path, files: set[str]) -> set[str]:
     found = set()
     for folder in {str(PurePosixPath(name).parent) for name in files if name.endswith(".py")}:
         for entry in os.scandir(root / folder) if (root / folder).is_dir() else ():
-            if entry.name.endswith(GENERATED) and entry.is_file():
+            if entry.name.endswith(_GENERATED) and entry.is_file():
                 found.add(str(PurePosixPath(folder) / entry.name))
     return found
 
@@ -128,6 +123,7 @@ class Code:
         """Parse a file's bytes; raise SyntaxError or ValueError for what is not Python in UTF-8."""
         raw.decode()
         self.raw = raw
+        self.newline = "\r\n" if b"\r\n" in raw else "\n"
         self.tree = ast.parse(raw)
         self.parents: dict[ast.AST, ast.AST] = {
             child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
@@ -139,61 +135,50 @@ class Code:
         self._starts[0] = len(BOM_UTF8) if raw.startswith(BOM_UTF8) else 0
 
     def compute_once(self, key: object, work: Callable[[], T]) -> T:
-        """Return what work gives, which is done once for a key."""
         if key not in self._known:
             self._known[key] = work()
         found: T = self._known[key]
         return found
 
     def walk(self, node: ast.AST) -> tuple[ast.AST, ...]:
-        """Return a node and all below it."""
         return self.compute_once(("walk", node), lambda: tuple(ast.walk(node)))
 
-    def find_span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        """Return where a node begins and ends, in bytes."""
+    def find_span(self, node: Node) -> tuple[int, int]:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         start = self._starts[node.lineno - 1] + node.col_offset
         return start, self._starts[node.end_lineno - 1] + node.end_col_offset
 
-    def get_text(self, node: ast.expr | ast.stmt) -> str:
+    def get_text(self, node: Node) -> str:
         start, end = self.find_span(node)
         return self.raw[start:end].decode("utf-8", "replace")
 
     def indent(self, node: ast.stmt) -> str:
-        """Return the white space before a statement."""
         start = self._starts[node.lineno - 1]
         return self.raw[start : start + node.col_offset].decode("utf-8", "replace")
 
     def make_mutation(self, span: tuple[int, int], text: str, kind: str, weight: int) -> Mutation:
-        """Return the replacement of a span by a text."""
         was = " ".join(self.raw[span[0] : span[1]].decode("utf-8", "replace").split())
         note = f"`{was}` to `{' '.join(text.split())}`" if was else f"`{' '.join(text.split())}` added"
         line = bisect_right(self._starts, span[0])
         return Mutation(start=span[0], end=span[1], text=text, line=line, kind=kind, weight=weight, note=note)
 
-    def swap(self, node: ast.expr | ast.stmt, text: str, kind: str, weight: int) -> Mutation:
-        """Return the replacement of a node by a text."""
+    def swap(self, node: Node, text: str, kind: str, weight: int) -> Mutation:
         return self.make_mutation(self.find_span(node), text, kind, weight)
 
-    def exchange(self, left: ast.expr, right: ast.expr, kind: str) -> Mutation:
-        """Return the edit that swaps two nodes of a line."""
+    def exchange(self, left: Node, right: Node, kind: str, weight: int) -> Mutation:
         (start, end), (begin, stop) = self.find_span(left), self.find_span(right)
         between = self.raw[end:begin].decode("utf-8", "replace")
-        return self.make_mutation(
-            (start, stop), self.get_text(right) + between + self.get_text(left), kind, 2
-        )
+        text = self.get_text(right) + between + self.get_text(left)
+        return self.make_mutation((start, stop), text, kind, weight)
 
     def find_scope(self, node: ast.AST) -> Scope:
-        """Return the function or module that a node stands in."""
         return next((each for each in self.list_above(node) if isinstance(each, FunctionNode)), self.tree)
 
     def find_home(self, node: ast.AST) -> Scope:
-        """Return the class or module that a node stands in."""
         return next((each for each in self.list_above(node) if isinstance(each, ast.ClassDef)), self.tree)
 
     def find_statement(self, node: ast.AST) -> ast.stmt | None:
-        """Return the innermost statement that a node is a part of."""
         return next((each for each in (node, *self.list_above(node)) if isinstance(each, ast.stmt)), None)
 
     def list_above(self, node: ast.AST) -> Iterator[ast.AST]:
@@ -223,5 +208,4 @@ def find_header_lines(statement: ast.stmt) -> range:
 
 
 def apply_mutation(raw: bytes, mutation: Mutation) -> bytes:
-    """Return a file's bytes with a replacement made."""
     return raw[: mutation.start] + mutation.text.encode() + raw[mutation.end :]

@@ -1,141 +1,25 @@
-"""The target of a repair: the failing checks that the prompt names, and their failing tests."""
+"""The target of a repair: the failing checks before a task, and their failing tests."""
 
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
 from agentflow.core.check_command import CommandPart, format_command, split_command
-from agentflow.core.errors import InvalidFile, ModelRejected
-from agentflow.core.evidence import RED, CheckName, Evidence
+from agentflow.core.errors import ModelRejected
+from agentflow.core.evidence import RED, CheckName, CheckRun
 from agentflow.core.record import Record
 from agentflow.core.test_ids import get_test_file
-from agentflow.parse import decode
 
 ADVICE = "Set ANTHROPIC_API_KEY or choose a model with --model."
 OTHER_WORK = "For other work set ANTHROPIC_API_KEY or choose a model with --model."
-
 _VARIABLE = re.compile(r"^([A-Za-z_]\w*)=(.*)$", re.DOTALL)
-
 _PYTHON = re.compile(r"^python[\d.]*$")
-
 _CLASS = re.compile(r"\(([\w.]+)\)\s*$")
-
 _LOADER = "unittest.loader._FailedTest."
 AND = "&&"
-_FENCE = re.compile(r"^(`{3,}|~{3,})")
-
-_HEADING = re.compile(r"^## +(.+?)\s*$")
-
-_FAILED = re.compile(r"^Iteration (\d+) failed")
-
-_CHECK = re.compile(
-    r"^- (?P<name>\w+): (?P<color>red|green)\b(?:.*?\b(?P<passed>\d+) passed)?.*?\bevidence (?P<id>ev-\d+)"
-    r"(?:, output in (?P<output>\.claude/agentflow/[\w-]+/evidence/ev-\d+\.out))?"
-)
-
-_UNABLE = re.compile(r"^- cannot run here: tests (\(.+\))$")
-
-_NOT_RUN = re.compile(r"^- (\w+): not run (\(.+\))$")
-
-Sections = tuple[tuple[str, list[str]], ...]
-
-
-class TestsBlocked(ModelRejected):
-    """The tests cannot run here, for a reason that lies outside the repository."""
-
-
-class CheckLine(Record):
-    """One check as the task prompt lists it."""
-
-    name: str
-    is_green: bool
-    passed: str | None
-    """How many tests passed."""
-    evidence: str
-    output: str | None
-    """Path of its output; the record and the test ids lie beside it."""
-
-
-class Brief(Record):
-    """The parts of a brief that matter here."""
-
-    before: tuple[CheckLine, ...]
-    failed: tuple[tuple[CheckLine, ...], ...]
-    """The checks of each failed iteration, in order."""
-    after: tuple[CheckLine, ...]
-    unable: tuple[str, ...] = ()
-    """Why the tests cannot run here, whatever the code says."""
-    not_run: tuple[str, ...] = ()
-    """Checks that lack a tool, and which one."""
-
-
-def read_brief(text: str) -> Brief:
-    """Return what a brief says; what is quoted between fences is never taken for its own words."""
-    sections = tuple(_sections(text))
-    failed = [(int(found[1]), body) for title, body in sections if (found := _FAILED.match(title))]
-    return Brief(
-        before=_parse_checks(_below(sections, "Checks before")),
-        failed=tuple(_parse_checks(body) for _, body in sorted(failed)),
-        after=_parse_checks(_below(sections, "Checks after")),
-        unable=tuple(found[1] for line in sections[0][1] if (found := _UNABLE.match(line))),
-        not_run=tuple(
-            f"{found[1]} {found[2]}"
-            for line in _below(sections, "Checks before")
-            if (found := _NOT_RUN.match(line))
-        ),
-    )
-
-
-def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each second-level heading with the lines below it that are not quoted."""
-    title, body = "", list[str]()
-    for line in _drop_quotes(text):
-        heading = _HEADING.match(line)
-        if heading is None:
-            body.append(line)
-            continue
-        yield title, body
-        title, body = heading[1], []
-    yield title, body
-
-
-def _drop_quotes(text: str) -> Iterator[str]:
-    """Yield each line that neither stands in a fence nor is one."""
-    fence = ""
-    for line in text.split("\n"):
-        found = _FENCE.match(line)
-        if fence:
-            fence = "" if _is_closing(line.rstrip(), fence) else fence
-        elif found:
-            fence = found[1]
-        else:
-            yield line
-
-
-def _is_closing(bare: str, fence: str) -> bool:
-    return len(bare) >= len(fence) and set(bare) == {fence[0]}
-
-
-def _below(sections: Sections, title: str) -> Iterator[str]:
-    """Return the lines below each heading that begins with a text."""
-    return (line for name, body in sections if name.startswith(title) for line in body)
-
-
-def _parse_checks(lines: Iterable[str]) -> tuple[CheckLine, ...]:
-    return tuple(
-        CheckLine(
-            name=found["name"],
-            is_green=found["color"] == "green",
-            passed=found["passed"],
-            evidence=found["id"],
-            output=found["output"],
-        )
-        for line in lines
-        if (found := _CHECK.match(line))
-    )
 
 
 class RepairRunner(StrEnum):
@@ -164,55 +48,51 @@ class Target(Record):
     """The check ran into its time limit, so that nobody knows which of its tests fail."""
 
 
-def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
-    """Return the tests that must pass. Raises ModelRejected when there are none, or TestsBlocked."""
-    if brief.unable:
-        raise TestsBlocked(
-            f"the tests cannot run here {'; '.join(brief.unable)}",
-            hint="Install what is missing, then try again.",
-        )
-    reds = [shown for shown in brief.before if shown.name == CheckName.TESTS and not shown.is_green]
-    if not reds and brief.not_run:
-        raise TestsBlocked(
-            f"nothing that ran fails; could not run: {'; '.join(brief.not_run)}",
-            hint="Install what is missing, then try again.",
-        )
-    if not brief.before:
+def read_target(
+    root: Path, checks: Sequence[CheckRun], blocked: Mapping[CheckName, str], files: tuple[str, ...]
+) -> Target:
+    """Return the tests that must pass. Raises ModelRejected when there are none, or they cannot run."""
+    require_able(checks, blocked)
+    ran = [(run, run.evidence) for run in checks if run.evidence is not None]
+    if not ran:
         said = "no checks found: the built-in repair engine can only fix Python code with failing tests"
         raise ModelRejected(said, hint=ADVICE)
+    reds = [(run, record) for run, record in ran if run.check.name is CheckName.TESTS and not run.green]
     if not reds:
-        passed = f"all {count} tests pass" if (count := brief.before[0].passed) else "the checks pass"
+        counts = ran[0][0].counts
+        passed = f"all {counts.passed} tests pass" if counts and counts.passed else "the checks pass"
         raise ModelRejected(f"nothing to fix: {passed}", hint=OTHER_WORK)
-    known = tuple(files)
-    record = read_record(root, reds[0])
+    record = reds[0][1]
     target = _parse_command(root, record.command)
     if record.timed_out:
         return target.replace(hangs=True)
-    failing = {test for shown in reds for test in find_failing_tests(root, shown)}
+    failing = find_failing_tests(checks)
     # one that is merely slow must not keep others from being mended
     chosen = tuple(sorted(failing - {*record.stalled} or failing))
     stalled = tuple(test for test in chosen if test in record.stalled)
-    return target.replace(failing=chosen, stalled=stalled, files=locate_tests(chosen, known))
+    return target.replace(failing=chosen, stalled=stalled, files=locate_tests(chosen, files))
 
 
-def widen_target(
-    root: Path, target: Target, failed: Iterable[Iterable[CheckLine]], files: Iterable[str]
-) -> Target:
-    """Return a target that also holds the files in which earlier attempts failed."""
-    again = {test for checks in failed for shown in checks for test in find_failing_tests(root, shown)}
-    more = locate_tests(sorted(again), tuple(files))
-    return target.replace(files=tuple(sorted({*target.files, *more})) if target.files else ())
+def require_able(checks: Sequence[CheckRun], blocked: Mapping[CheckName, str]) -> None:
+    """Raise ModelRejected where the tests cannot run here, or nothing that ran fails and some could not."""
+    tests = [run for run in checks if run.check.name is CheckName.TESTS]
+    unable = [
+        why
+        for run in tests
+        if (why := blocked.get(CheckName.TESTS) or run.check.missing or run.check.left_out)
+        and not (CheckName.TESTS in blocked and run.tests_with_result)
+    ]
+    hint = "Install what is missing, then try again."
+    if unable:
+        raise ModelRejected(f"the tests cannot run here {'; '.join(f'({why})' for why in unable)}", hint=hint)
+    missing = [f"{run.check.name} ({run.check.missing})" for run in checks if run.evidence is None]
+    if missing and all(run.green or run.evidence is None for run in tests):
+        raise ModelRejected(f"nothing that ran fails; could not run: {'; '.join(missing)}", hint=hint)
 
 
-def find_failing_tests(root: Path, shown: CheckLine) -> tuple[str, ...]:
-    """Return the ids of the tests that a run showed red."""
-    if shown.name != CheckName.TESTS or shown.is_green:
-        return ()
-    ids = _beside(root, shown, ".ids")
-    if not ids.is_file():
-        return ()
-    lines = (line.split(" ", 1) for line in ids.read_text(encoding="utf-8").splitlines() if " " in line)
-    return tuple(test for outcome, test in lines if outcome in RED)
+def find_failing_tests(checks: Iterable[CheckRun]) -> frozenset[str]:
+    tests = (run for run in checks if run.check.name is CheckName.TESTS and not run.green)
+    return frozenset[str]().union(*(run.list_ids(*RED) for run in tests))
 
 
 def locate_tests(tests: Iterable[str], files: tuple[str, ...]) -> tuple[str, ...]:
@@ -233,24 +113,6 @@ def _find_test_file(test: str, files: tuple[str, ...]) -> str | None:
         if matching:
             return min(matching, key=lambda name: (len(name), name))
     return None
-
-
-def _beside(root: Path, shown: CheckLine, suffix: str) -> Path:
-    return (root / (shown.output or shown.evidence)).with_suffix(suffix)
-
-
-def read_base_tree(root: Path, brief: Brief) -> str | None:
-    """Return the id of the tree before the task, as the records of its first checks name it."""
-    return read_record(root, brief.before[0]).tree_before if brief.before else None
-
-
-def read_record(root: Path, shown: CheckLine) -> Evidence:
-    """Return the record of a check. Raises ModelRejected when it is not there any more."""
-    path = _beside(root, shown, ".json")
-    try:
-        return decode(Evidence, path.read_bytes(), str(path.relative_to(root)))
-    except (OSError, InvalidFile) as error:
-        raise ModelRejected(f"the record {shown.evidence} cannot be read: {error}", hint=ADVICE) from None
 
 
 def _parse_command(root: Path, command: str) -> Target:
@@ -275,7 +137,6 @@ def _reject_command(command: str) -> ModelRejected:
 
 
 def _parse_run(root: Path, part: CommandPart, command: str) -> Target:
-    """Return how a part of a command runs tests. Raises ModelRejected."""
     try:
         words = shlex.split(part.command)
     except ValueError:
@@ -288,25 +149,18 @@ def _parse_run(root: Path, part: CommandPart, command: str) -> Target:
     if len(words) > 2 and _PYTHON.match(program) and words[1] == "-m" and words[2] in set(RepairRunner):
         interpreter, runner, arguments = _locate(home, words[0]), RepairRunner(words[2]), words[3:]
     elif program in {"pytest", "py.test"}:
-        interpreter, runner, arguments = (
-            _read_interpreter(_locate(home, words[0])),
-            RepairRunner.PYTEST,
-            words[1:],
-        )
+        interpreter, runner = _read_interpreter(_locate(home, words[0])), RepairRunner.PYTEST
+        arguments = words[1:]
     else:
         raise _reject_command(command)
+    is_module = _PYTHON.match(program) is not None
     target = Target(
-        interpreter=interpreter,
-        runner=runner,
-        arguments=tuple(arguments),
-        is_module=_PYTHON.match(program) is not None,
-        env=env,
+        interpreter=interpreter, runner=runner, arguments=tuple(arguments), is_module=is_module, env=env
     )
     return _start_at_root(target, part.folder, command) if part.folder else target
 
 
 def _start_at_root(target: Target, folder: str, command: str) -> Target:
-    """Return a target for a project whose tests are collected from the root. Raises ModelRejected."""
     if target.runner is not RepairRunner.PYTEST or target.arguments != ("-q",):
         raise _reject_command(command)
     named = [f"{folder}{name}" for name in target.env.get("PYTHONPATH", "").split(":") if name]

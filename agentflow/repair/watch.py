@@ -21,7 +21,6 @@ _MOST_CALLS = 40
 _SHOWN = 4
 _TOOL = 4
 """The number under which the interpreter knows us; no debugger, profiler or optimizer has it."""
-
 _MONITORING: Any = getattr(sys, "monitoring", None)
 _DISABLE: Any = getattr(_MONITORING, "DISABLE", None)
 _MOST_WATCHED = 300
@@ -37,8 +36,10 @@ _STOPPED = 0.8
 class Tracer:
     """The lines and types of one test after the other."""
 
-    def __init__(self, place: Callable[[str], str | None]) -> None:
+    def __init__(self, place: Callable[[str], str | None], *, is_on: bool = True) -> None:
+        """Take what gives a file's place, if any; one that is not on sees nothing, and takes no time."""
         self.place = place
+        self.is_on = is_on
         self.lines: dict[str, set[tuple[str, int]]] = {"": set()}
         self.types: dict[str, dict[str, set[str]]] = {}
         self.seen = self.lines[""]
@@ -47,6 +48,8 @@ class Tracer:
 
     def begin(self, test: str) -> None:
         """Count what is executed from now on for a test; for the loading of tests when it is empty."""
+        if not self.is_on:
+            return
         self.seen = self.lines.setdefault(test, set())
         self.calls = {}
         self.is_typed = bool(test)
@@ -56,6 +59,8 @@ class Tracer:
             sys.settrace(self.enter)
 
     def end(self) -> None:
+        if not self.is_on:
+            return
         if not _MONITORING:
             sys.settrace(None)
         elif _MONITORING.get_tool(_TOOL) == "agentflow":
@@ -106,7 +111,6 @@ class Tracer:
         return step
 
     def look(self, place: str, code: CodeType, values: dict[str, Any], result: object) -> None:
-        """Keep the types of a function's values as it ends."""
         self.calls[code] = self.calls.get(code, 0) + 1
         found = self.types.setdefault(f"{place}:{code.co_firstlineno}", {})
         for name, value in (*list(values.items()), ("return", result)):
@@ -124,30 +128,13 @@ class Tracer:
         return {"lines": lines, "types": types}
 
 
-class NoTracer:
-    """Sees nothing, and takes no time."""
-
-    def __init__(self) -> None:
-        self.lines: dict[str, set[tuple[str, int]]] = {}
-        self.types: dict[str, dict[str, set[str]]] = {}
-
-    def begin(self, test: str) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-    def report(self) -> dict[str, Any]:
-        return {"lines": {"": []}, "types": {}}
-
-
 def watch_tests(spec: dict[str, Any], observe: Any, sealed: Any) -> dict[str, Any]:
     """Run the failing tests and then some others, each within a time, and return what was seen.
 
     Lines and types are only seen where the spec asks for them: to see them takes many times longer.
     """
     recorder = observe.Recorder(str(Path.cwd()), spec["folder"])
-    tracer = Tracer(recorder.place) if spec["traced"] else NoTracer()
+    tracer = Tracer(recorder.place, is_on=spec["traced"])
     began = time.monotonic()
     found: dict[str, Any] = {"lines": {}, "types": {}, "durations": {}, "sleeps": {}, "slow": [], "load": 0.0}
 
@@ -184,7 +171,6 @@ def watch_tests(spec: dict[str, Any], observe: Any, sealed: Any) -> dict[str, An
 
 
 def limit_tests(spec: dict[str, Any], chosen: list[str], others: list[str]) -> dict[str, float]:
-    """Return how long each test is watched: those that fail for long, unless they are known not to end."""
     shortest = min(_LONGEST_HANG, spec["timeout"] / 4) if spec["hangs"] else _LONGEST_WATCH
     short = {*spec["stalled"], *others}
     return {test: shortest if test in short else spec["timeout"] for test in chosen}
@@ -233,7 +219,6 @@ def watch_some(
 def describe_test(
     state: dict[str, Any], tracer: Any, outcome: str, frames: Any, message: str | None
 ) -> dict[str, Any]:
-    """Return what was seen of the test that runs or has just ended."""
     report = tracer.report()
     return {
         "test": state["test"],

@@ -1,21 +1,25 @@
 """Workers that try edits in copies of the repository, one for each core, inside the sandbox."""
 
+import itertools
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import RED
+from agentflow.core.record import Record
 from agentflow.repair.bench import Bench, Driver, open_pristine
 from agentflow.repair.candidates import Candidate
 from agentflow.repair.clues import TestTrace
 from agentflow.repair.target import RepairRunner
-from agentflow.repair.trial import End, Trial, TrialQueue
 
 _SLOWER = 8
 """The factor by which the tests may take longer under an edit."""
@@ -32,9 +36,45 @@ _MOST_SLEPT = 2.0
 """Seconds that the failing tests may ask to sleep before that is cut short."""
 _MOST_GUARD_SECONDS = 5.0
 """Slow tests that passed are left to the program's own check."""
-_TICK = 0.05
 _AHEAD = 64
 """Edits that may be tried ahead of the one whose result is waited for, for each worker."""
+
+
+class End(StrEnum):
+    """The end of the try of an edit."""
+
+    RAN = "ran"
+    HUNG = "hung"
+    """It took too long."""
+    CRASHED = "crashed"
+    """It ended the process that tried it."""
+
+
+class Trial(Record):
+    """The effect of an edit on the tests."""
+
+    candidate: Candidate
+    end: End = End.RAN
+    turned: tuple[str, ...] = ()
+    """Failing tests that pass now."""
+    broke: tuple[str, ...] = ()
+    """Tests that passed and do not now."""
+    left: tuple[str, ...] = ()
+    """Tests that are red and did not pass before either."""
+    nearness: float = 0.0
+    """How near the failing tests came to what they expect, from 0 to 1."""
+    wanted: str = ""
+    got: str = ""
+    """What the nearest failure of them was about."""
+
+    @property
+    def is_plausible(self) -> bool:
+        """Return whether all that failed passes, and all that passed."""
+        return bool(self.turned) and not self.broke and not self.left
+
+    @property
+    def is_progress(self) -> bool:
+        return bool(self.turned) and not self.broke
 
 
 class Worker:
@@ -47,21 +87,15 @@ class Worker:
         """True if a kind of server can try edits, once it has said so."""
 
     def attempt(self, candidate: Candidate | None, kind: str) -> tuple[dict[str, Any], str]:
-        """Return the answer to an edit and the kind of server that gave it."""
         edit = None if candidate is None else _plain(candidate)
         answer = self._try_edit(kind, edit)
         if answer.get("end") == "stale":
             kind, answer = "fresh", self._try_edit("fresh", edit)
         return answer, kind
 
-    def warm_up(self) -> None:
-        """Load the tests and the code before the first edit comes."""
-        self._open("warm", self._crew.seconds_left, self._crew.is_over)
-
     def compare(self, order: Mapping[str, Any], first: Candidate, seconds: float) -> dict[str, Any]:
-        """Return what versions of a file do, also where the time of the search is over."""
         is_cancelled = self._crew.bench.watch.cancelled
-        driver = self._open("fresh", seconds, is_cancelled)
+        driver = self.open("fresh", seconds, is_cancelled)
         if driver is None:
             return {}
         driver.tell("fresh", {"compare": order, "edit": _plain(first), "seconds": seconds})
@@ -72,7 +106,7 @@ class Worker:
 
     def _try_edit(self, kind: str, edit: Mapping[str, Any] | None) -> dict[str, Any]:
         crew = self._crew
-        driver = self._open(kind, crew.seconds_left, crew.is_over)
+        driver = self.open(kind, crew.seconds_left, crew.is_over)
         if driver is None:
             return {"end": "stale" if kind == "warm" else "unready"}
         plan = crew.plan(kind)
@@ -87,10 +121,13 @@ class Worker:
         if not is_crash:
             crew.is_stopped.set()
             return {"end": "unready"}
-        crew.note_crash(said)
+        crew.crashed += 1
+        if crew.crashed >= _MOST_CRASHES:
+            crew.is_stopped.set()
+            raise ModelRejected(f"a worker of the search for a repair crashed: {said}")
         return {"end": "crashed"}
 
-    def _open(self, kind: str, seconds: float, is_vain: Callable[[], bool]) -> Driver | None:
+    def open(self, kind: str, seconds: float, is_vain: Callable[[], bool]) -> Driver | None:
         """Return the driver where its server of a kind can try edits. Raises ModelRejected for a crash."""
         crew = self._crew
         if self._driver is None:
@@ -128,7 +165,6 @@ class Workers:
     def __init__(
         self, bench: Bench, seen: TestTrace, pristine: Path, pool: ThreadPoolExecutor, deadline: float
     ) -> None:
-        """Take a bench and what the tests do on the code as it is."""
         self.bench = bench
         self.pool = pool
         self.deadline = deadline
@@ -155,14 +191,25 @@ class Workers:
         """An edit that leaves one of the failing tests red is given up at once."""
         self.confirms = True
         """What looks plausible in a warm worker is tried in a fresh one too."""
-        self.spec = _make_spec(seen, pristine, ("fresh",) if self.loading else ("warm", "fresh"))
+        loaded: dict[str, list[int]] = {}
+        for path, line in seen.lines.get("", ()):
+            loaded.setdefault(path, []).append(line)
+        self.spec: dict[str, Any] = {
+            "pristine": str(pristine),
+            "loaded": loaded,
+            "paths": sorted(loaded),
+            "servers": ("fresh",) if self.loading else ("warm", "fresh"),
+        }
         self.plans: dict[str, dict[str, Any]] = {"fresh": _plan_fresh(seen, self.failing)}
         self.base = 0.0
         """How near the failing tests are without any edit."""
         count = os.cpu_count() or 1
         self._workers = [Worker(self) for _ in range(count)]
-        self._warming: list[Future[None]] = []
-        self._full_plans: dict[object, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self._idle = SimpleQueue[Worker]()
+        for worker in self._workers:
+            self._idle.put(worker)
+        self._trying = ThreadPoolExecutor(count)
+        self._warming: list[Future[Driver | None]] = []
         self._ahead: dict[tuple[Candidate, str], Trial] = {}
         """Trials that nobody has waited for yet."""
 
@@ -174,25 +221,8 @@ class Workers:
         return self.is_stopped.is_set() or self.bench.watch.cancelled() or not self.seconds_left
 
     def plan(self, kind: str) -> dict[str, Any]:
-        """Return which tests are run for an edit and how long they may take, as one object while it stays."""
-        plan, is_brief = self.plans[kind], self.is_brief and kind == "warm"
-        key = (kind, is_brief, self.is_all_or_none)
-        known = self._full_plans.get(key)
-        if known is None or known[0] is not plan:
-            brief = {"cpu": self.brief} if is_brief else {}
-            known = (plan, {**plan, **brief, "is_all_or_none": self.is_all_or_none})
-            self._full_plans[key] = known
-        return known[1]
-
-    def note_crash(self, said: str) -> None:
-        self.crashed += 1
-        if self.crashed >= _MOST_CRASHES:
-            self.is_stopped.set()
-            raise ModelRejected(f"a worker of the search for a repair crashed: {said}")
-
-    def leave_out_warm(self) -> None:
-        """Load everything anew for each edit."""
-        self.kind, self.spec["servers"] = "fresh", ("fresh",)
+        brief = {"cpu": self.brief} if self.is_brief and kind == "warm" else {}
+        return {**self.plans[kind], **brief, "is_all_or_none": self.is_all_or_none}
 
     def prepare(self, seen: TestTrace) -> None:
         """Run the tests in a warm worker as they are, to know how long they take; else only fresh ones do."""
@@ -201,11 +231,11 @@ class Workers:
         plan: dict[str, Any] = {"failing": self.ending, "guards": guards, "cpu": first, "wall": first}
         self.is_hurried = sum(seen.sleeps.get(test, 0.0) for test in self.ending) > _MOST_SLEPT
         if not self.loading:
-            self._warming = [self.pool.submit(each.warm_up) for each in self._workers[1:]]
+            opening = ("warm", self.seconds_left, self.is_over)
+            self._warming = [self.pool.submit(each.open, *opening) for each in self._workers[1:]]
         if not (answer := self._try_as_is({**plan, "hurried": self.is_hurried})) and self.is_hurried:
             self.is_hurried = False
             self._workers[0].close()
-            self._workers[0] = Worker(self)
             answer = self._try_as_is(plan)
         for each in self._warming:
             each.result()
@@ -218,8 +248,12 @@ class Workers:
             "hurried": self.is_hurried,
             "failing": self.failing,
             "guards": [test for test in guards if outcomes.get(test) == "passed"],
-            "cpu": _slow_down(_SHORTEST_CPU, answer["cpu"]),
-            "wall": _slow_down(_SHORTEST_WALL, answer["wall"]),
+            "cpu": [
+                max(least, _SLOWER * took) for least, took in zip(_SHORTEST_CPU, answer["cpu"], strict=True)
+            ],
+            "wall": [
+                max(least, _SLOWER * took) for least, took in zip(_SHORTEST_WALL, answer["wall"], strict=True)
+            ],
         }
         self.plans["warm"] = plan
         usual = answer["cpu"][0] + answer["cpu"][1] / max(1, len(guards))
@@ -242,7 +276,6 @@ class Workers:
         yield from self._spread(candidates, self.kind)
 
     def compare(self, order: Mapping[str, Any], first: Candidate, seconds: float) -> dict[str, Any]:
-        """Return what versions of a file do; the first is the file with an edit."""
         return self._workers[0].compare(order, first, seconds)
 
     def confirm(self, candidates: Iterable[Candidate]) -> Iterator[Trial]:
@@ -250,30 +283,36 @@ class Workers:
         yield from self._spread(candidates, "fresh")
 
     def _spread(self, candidates: Iterable[Candidate], kind: str) -> Iterator[Trial]:
-        queue = TrialQueue(candidates, _AHEAD * len(self._workers), len(self._workers))
-        running = [self.pool.submit(self._work, worker, queue, kind) for worker in self._workers]
+        todo, waiting = iter(candidates), deque[Future[Trial | None]]()
+        closed = threading.Event()
         try:
-            yield from queue.take_all()
-            for each in running:
-                each.result()
-        finally:
-            queue.is_closed.set()
-            wait(running)
-            self._ahead.update({(trial.candidate, kind): trial for trial in queue.list_untaken()})
-
-    def _work(self, worker: Worker, queue: TrialQueue, kind: str) -> None:
-        """Try one edit after the other until there is none, or nobody waits any more."""
-        try:
-            while not queue.is_closed.is_set() and not self.is_over():
-                if not queue.room.acquire(timeout=_TICK):
-                    continue
-                number, candidate = queue.give()
-                if candidate is None:
+            while True:
+                for candidate in itertools.islice(todo, _AHEAD * len(self._workers) - len(waiting)):
+                    waiting.append(self._trying.submit(self._take_turn, candidate, kind, closed))
+                trial = waiting.popleft().result() if waiting else None
+                if trial is None:
+                    closed.set()
+                    for done in waiting:
+                        done.result()  # it raises where a worker crashed
                     return
-                known = self._ahead.pop((candidate, kind), None)
-                queue.put(number, known or self._try(worker, candidate, kind))
+                yield trial
         finally:
-            queue.leave()
+            closed.set()
+            for done in waiting:
+                if done.exception() is None and (trial := done.result()):
+                    self._ahead[trial.candidate, kind] = trial
+
+    def _take_turn(self, candidate: Candidate, kind: str, closed: threading.Event) -> Trial | None:
+        """Try an edit with an idle worker; None where nobody waits any more."""
+        if known := self._ahead.pop((candidate, kind), None):
+            return known
+        if closed.is_set() or self.is_over():
+            return None
+        worker = self._idle.get()
+        try:
+            return self._try(worker, candidate, kind)
+        finally:
+            self._idle.put(worker)
 
     def _try(self, worker: Worker, candidate: Candidate, kind: str) -> Trial | None:
         answer, used = worker.attempt(candidate, kind)
@@ -318,21 +357,13 @@ class Workers:
 
     def close(self) -> None:
         self.is_stopped.set()
+        self._trying.shutdown()
         wait(self._warming)  # what they open is closed as well
         for worker in self._workers:
             worker.close()
 
 
-def _make_spec(seen: TestTrace, pristine: Path, kinds: tuple[str, ...]) -> dict[str, Any]:
-    """Return what each driver is started with, and the kinds of its servers."""
-    loaded: dict[str, list[int]] = {}
-    for path, line in seen.lines.get("", ()):
-        loaded.setdefault(path, []).append(line)
-    return {"pristine": str(pristine), "loaded": loaded, "paths": sorted(loaded), "servers": kinds}
-
-
 def _plan_fresh(seen: TestTrace, failing: tuple[str, ...]) -> dict[str, Any]:
-    """Return which tests are run where everything is loaded anew, and how long they may take."""
     first = 1.0 + _SLOWER * (seen.load + sum(seen.durations.get(test, 0.0) for test in failing))
     rest = 1.0 + _SLOWER * sum(seen.durations.values())
     return {
@@ -341,11 +372,6 @@ def _plan_fresh(seen: TestTrace, failing: tuple[str, ...]) -> dict[str, Any]:
         "cpu": (first, rest),
         "wall": (first * 3, rest * 3),
     }
-
-
-def _slow_down(shortest: Iterable[float], usual: Iterable[float]) -> list[float]:
-    """Return how long the parts of a try may take."""
-    return [max(least, _SLOWER * each) for least, each in zip(shortest, usual, strict=True)]
 
 
 @contextmanager
@@ -360,7 +386,7 @@ def open_workers(
             if is_warm:
                 workers.prepare(seen)
             else:
-                workers.leave_out_warm()
+                workers.kind, workers.spec["servers"] = "fresh", ("fresh",)
             yield workers
         finally:
             workers.close()

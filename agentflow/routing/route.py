@@ -194,7 +194,7 @@ def shorten_route(
 
 def skip_roles_before(task: TaskState) -> tuple[TaskState, Classified]:
     """Return the task without the roles before the implementer, whose change is found already."""
-    skipped = (Phase.EXPLORATION, Phase.PLANNING)
+    skipped = (Phase.EXPLORATION, Phase.PLANNING, *((Phase.REVIEW,) if task.model == "repair" else ()))
     steps = tuple(phase for phase in task.steps if phase not in skipped)
     return _shorten(task, task.route, steps, "the built-in repair engine found a change")
 

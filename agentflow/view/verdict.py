@@ -268,7 +268,7 @@ def _draw_cautions(told: TaskSummary) -> Iterator[Line]:
 
 def _draw_claim(told: TaskSummary) -> Iterator[Line]:
     if told.is_search_result:
-        found = f"found by the repair engine; {PLAUSIBLE}" if told.task.is_first_try else PLAUSIBLE
+        found = PLAUSIBLE if told.task.model == "repair" else f"found by the repair engine; {PLAUSIBLE}"
         yield label_row("claim", found[:1].upper() + found[1:])
 
 

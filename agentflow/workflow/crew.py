@@ -36,7 +36,7 @@ from agentflow.tools.registry import SUBMITS, WEB, Toolbox, name_server_tools, o
 from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
 from agentflow.verdict.paths import describe_surface
-from agentflow.workflow.task_prompt import list_whole_files, write_task_prompt
+from agentflow.workflow.task_prompt import list_whole_files
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.hook_watch import NoWatch
@@ -46,7 +46,7 @@ from agentflow.workspace.snapshot import TaskSnapshots
 from agentflow.workspace.working_copy import to_pythonpath
 
 if TYPE_CHECKING:
-    from agentflow.repair.tool import RepairSearch
+    from agentflow.repair.engine import RepairSearch
     from agentflow.workflow.early_checks import EarlyChecks
 
 _LEAST_COST = 1e-9
@@ -168,22 +168,34 @@ class Crew(Record):
         """Return the model of a run, with the id of each tier; a found repair needs none that is paid."""
         if phase is not Phase.IMPLEMENTATION or task.first_try is None or not task.is_first_try:
             return self.model, self.models
-        from agentflow.repair.policy import FoundRepair  # noqa: PLC0415  # only where a repair was found
+        from agentflow.repair.policy import Repair  # noqa: PLC0415  # only where a repair was found
 
-        return FoundRepair(found=task.first_try), {DEEP: REPAIR, FAST: REPAIR}
+        return Repair(found=task.first_try), {DEEP: REPAIR, FAST: REPAIR}
 
     def search_repair(self, task: TaskState) -> "RepairSearch | None":
         """Return the search for a repair, where tests fail that the built-in engine may know how to run."""
-        runs = self.checking.find_runs(task.baseline) if task.repair_seconds else ()
-        red = [run for run in runs if run.check.name is CheckName.TESTS and run.evidence and not run.green]
-        if not any(runner in run.check.command for run in red for runner in ("pytest", "unittest")):
+        is_alone, checks = self.model.name == REPAIR, self.checking.find_runs(task.baseline)
+        red = [run for run in checks if run.check.name is CheckName.TESTS and run.evidence and not run.green]
+        may_look = any(runner in run.check.command for run in red for runner in ("pytest", "unittest"))
+        if not is_alone and not (task.repair_seconds and may_look):
             return None
-        from agentflow.repair.tool import RepairSearch  # noqa: PLC0415  # only where tests fail
+        from agentflow.repair.engine import Attempt, RepairSearch  # noqa: PLC0415  # only where tests fail
 
-        prompt = write_task_prompt(task, Phase.IMPLEMENTATION, self.gather_material(task))
-        return RepairSearch(
-            sandbox=self.sandbox, prompt=prompt, seconds=task.repair_seconds, observe=self.store.emit
+        search = RepairSearch(
+            sandbox=self.sandbox, checks=checks, blocked=task.blocked, observe=self.store.emit
         )
+        if not is_alone:
+            return search.replace(seconds=task.repair_seconds)
+        account = task.first_try.account if task.first_try else ""
+        attempts = (
+            Attempt(
+                tree=failure.tree,
+                account=account,
+                checks=tuple(run for run in self.checking.recall(failure.evidence) if not run.green),
+            )
+            for failure in task.failures
+        )
+        return search.replace(attempts=tuple(attempts))
 
     def _offer_repair(self, task: TaskState, phase: Phase) -> Tool | None:
         is_beside = self._begins_beside(task, phase)  # then its tools are chosen without the base run
@@ -193,7 +205,7 @@ class Crew(Record):
         search = self.search_repair(task) if is_due else None
         if search is None:
             return None
-        from agentflow.repair.tool import offer_repair  # noqa: PLC0415  # only where tests fail
+        from agentflow.repair.engine import offer_repair  # noqa: PLC0415  # only where tests fail
 
         return offer_repair(search)
 

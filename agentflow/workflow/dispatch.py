@@ -28,6 +28,7 @@ from agentflow.workflow.gates import (
     record_answer,
     suspend_for,
 )
+from agentflow.workflow.refinement import try_repair
 from agentflow.workflow.task_prompt import (
     list_plan_lines,
     write_iteration_prompt,
@@ -272,6 +273,9 @@ def accept(crew: Crew, task: TaskState, agent: str) -> TaskState:
 async def _run_role(crew: Crew, phase: Phase) -> Run:
     """Run the role of a phase; where a repair that was found cannot be made, the model is asked after all."""
     task = crew.store.task
+    if phase is Phase.IMPLEMENTATION and crew.model.name == REPAIR:
+        crew.store.save(await try_repair(crew, task))
+        return await dispatch(crew, phase)
     if phase is not Phase.IMPLEMENTATION or not task.is_first_try:
         return await dispatch(crew, phase)
     why = "you have sent another message"

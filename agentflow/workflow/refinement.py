@@ -19,6 +19,7 @@ from agentflow.core.routing import Action, Classification
 from agentflow.core.task import Excerpt, GateStatus, Intent, Status, TaskState
 from agentflow.core.test_ids import find_test_files, get_test_function
 from agentflow.library.instructions import load_instructions
+from agentflow.model.tiers import REPAIR
 from agentflow.redact import list_some, to_one_line
 from agentflow.routing.clauses import Mood, Targets, is_only_about_checks, split_clauses
 from agentflow.routing.route import (
@@ -67,7 +68,8 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     await crew.reach()
     task = crew.checking.add_wellknown(task)
     # what fails before the task decides its route, or is all that it is about
-    needs_base = classify_words(task, crew.table).steps_if_failing or is_only_about_checks(task.task)
+    is_about = classify_words(task, crew.table).steps_if_failing or is_only_about_checks(task.task)
+    needs_base = is_about or task.model == REPAIR
     may_begin = crew.base is not None and task.follows is None and not needs_base
     task = await (crew.base.find_soon if crew.base and may_begin else examine)(crew, task)
     task = await _survey(crew, task)
@@ -79,8 +81,10 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         task, event = shorten_route(task, wanted.asked | wanted.guessed, crew.table)
         if event:
             crew.store.emit(event)
-        if wanted.asked and fixes_checks and not task.forced:
-            task = await _try_repair(crew, task)
+        if wanted.asked and fixes_checks and not task.forced and crew.model.name != REPAIR:
+            task = await try_repair(crew, task)
+    if crew.model.name == REPAIR:
+        task = await try_repair(crew, task)
     return decide_gate(task, GateStatus.PASSED, message)
 
 
@@ -221,15 +225,23 @@ def _find_wanted(crew: Crew, task: TaskState) -> Targets:
     return find_target_tests(crew.git, task.base_tree, task.task, failing)
 
 
-async def _try_repair(crew: Crew, task: TaskState) -> TaskState:
-    search = crew.search_repair(task) if task.first_try is None else None
+async def try_repair(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with what the repair engine finds without a request, if it may search.
+
+    Raises ModelRejected where the engine is the task's model and finds nothing.
+    """
+    is_known = task.first_try is not None and task.first_try.iteration == task.iteration
+    search = None if is_known else crew.search_repair(task)
     if search is not None:
-        begin = time.monotonic()
-        task = task.replace(first_try=await search.search(0))
-        if tried := task.first_try:
+        from agentflow.repair.engine import work_in_thread  # noqa: PLC0415  # only where tests fail
+
+        begin, is_alone = time.monotonic(), crew.model.name == REPAIR
+        tried = await work_in_thread(search.mend if is_alone else search.look)
+        task = task.replace(first_try=tried and tried.replace(iteration=task.iteration))
+        if tried:
             took = round(time.monotonic() - begin, 3)
             crew.store.emit(RepairTried(found=bool(tried.edits), account=tried.account, seconds=took))
-    if task.is_first_try:
+    if task.is_first_try and task.iteration == 1:
         task, event = skip_roles_before(task)
         crew.store.emit(event)
     return task

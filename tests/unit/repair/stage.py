@@ -1,7 +1,6 @@
-"""A small task loop around the policy: it answers Read and Edit on real files and writes evidence."""
+"""A small task around the engine: it makes the edits on real files, and runs the checks."""
 
 import difflib
-import json
 import re
 import subprocess
 import sys
@@ -10,47 +9,42 @@ from pathlib import Path
 
 import anyio
 
-from agentflow.core.evidence import By, CheckName, Evidence, Side, TestCounts
-from agentflow.core.messages import Message, Reply, Speaker, ToolCall, ToolResult, ToolSpec
-from agentflow.core.record import encode
-from agentflow.repair.policy import Repair
+from agentflow.core.errors import ModelRejected
+from agentflow.core.evidence import By, Check, CheckName, CheckRun, Evidence, Side, TestCounts, TestOutcome
+from agentflow.core.role import FirstTry
+from agentflow.repair.engine import Attempt, RepairSearch, work_in_thread
+from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.git import open_repository
 from tests.support.first_commit import make_repository
-from tests.support.records import a_request, user
 
-TASK_ID = "20240101T000000Z-abcd"
 UNITTEST = f"{sys.executable} -m unittest discover -v -s tests"
 PYTEST = (
     f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q -p no:cacheprovider -p no:randomly -rA"
 )
 _UNITTEST_LINE = re.compile(r"^(\w+) \(([\w.]+)\)(?:\n.*)?? \.\.\. (ok|FAIL|ERROR|skipped)", re.MULTILINE)
 _PYTEST_LINE = re.compile(r"^(PASSED|FAILED|ERROR) ([^\s(]+\.py\S*)", re.MULTILINE)
-_OUTCOMES = {"ok": "passed", "FAIL": "failed", "ERROR": "error", "PASSED": "passed", "FAILED": "failed"}
-SUBMITS = {
-    "explorer": "SubmitFindings",
-    "planner": "SubmitPlan",
-    "implementer": "SubmitChange",
-    "reviewer": "SubmitReview",
-    "verifier": "SubmitVerdict",
+_OUTCOMES = {
+    "ok": TestOutcome.PASSED,
+    "PASSED": TestOutcome.PASSED,
+    "FAIL": TestOutcome.FAILED,
+    "FAILED": TestOutcome.FAILED,
+    "ERROR": TestOutcome.ERROR,
 }
 
 
 class Stage:
-    """A repository on disk, the evidence of its checks, and runs of roles in it."""
+    """A repository on disk, the checks that ran in it, and the engine's work on it."""
 
     def __init__(self, root: Path, files: Mapping[str, str], command: str) -> None:
         self.root = root
         self.command = command
-        self.brief = "# Task\nmake the failing tests pass\n"
-        self.replies: list[Reply] = []
-        self.runs = 0
-        self.shown = 0
         for name, text in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text, encoding="utf-8", newline="")
         make_repository(root)
         self.start = self.texts()
-        self.tree = ""
+        self.before: tuple[CheckRun, ...] = ()
+        self.attempts: tuple[Attempt, ...] = ()
 
     def texts(self) -> dict[str, str]:
         """Return every file that is neither git's nor ours."""
@@ -70,105 +64,68 @@ class Stage:
                 found[name] = (old, [line[2:].strip() for line in lines if line.startswith("+ ")])
         return found
 
-    def check(self) -> tuple[str, bool]:
-        """Run the tests, keep evidence, and return the lines of a brief and whether they are green."""
-        self.shown += 1
-        name = f"ev-{self.shown:04}"
+    def check(self) -> CheckRun:
+        """Run the tests, and return what they showed."""
         ran = subprocess.run(
             ["bash", "-c", self.command], cwd=self.root, check=False, text=True, capture_output=True,
             env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
         )  # fmt: skip
-        output = ran.stdout + ran.stderr
-        ids = _ids(output)
-        self.keep(name, ran.returncode)
-        place = self.root / self.place(name)
-        place.write_text(output)
-        place.with_suffix(".ids").write_text("".join(f"{outcome} {test}\n" for test, outcome in ids.items()))
-        color = "green" if ran.returncode == 0 else "red"
-        tail = "\n".join(output.splitlines()[-20:])
-        lines = f"- tests: {color}, exit {ran.returncode}, evidence {name}, output in {self.place(name)}\n"
-        return f"{lines}````\n{tail}\n````\n", ran.returncode == 0
+        tree = open_repository(self.root).write_tree()
+        return CheckRun(
+            check=Check(name=CheckName.TESTS, command=self.command, timeout=100, reason=""),
+            evidence=make_evidence(self.command, ran.returncode, tree),
+            outcomes=_read_outcomes(ran.stdout + ran.stderr),
+        )
 
-    def place(self, name: str) -> str:
-        """Return where the output of a check lies, below the root."""
-        return f".claude/agentflow/{TASK_ID}/evidence/{name}.out"
+    def search(self, sandbox: Sandbox) -> RepairSearch:
+        """Return the search for a repair of what failed at first, after the attempts so far."""
+        self.before = self.before or (self.check(),)
+        return RepairSearch(
+            sandbox=sandbox, checks=self.before, blocked={}, observe=lambda _: None, attempts=self.attempts
+        )
 
-    def keep(self, name: str, code: int) -> None:
-        """Write the record of a check."""
-        path = (self.root / self.place(name)).with_suffix(".json")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode(self.evidence(name, code)))
+    def repair(self, sandbox: Sandbox) -> FirstTry:
+        """Let the engine search once, and make the edits."""
+        found = anyio.run(work_in_thread, self.search(sandbox).mend)
+        for edit in found.edits:
+            path = self.root / edit.file_path
+            text = path.read_bytes().decode()
+            assert text.count(edit.old_string) == 1
+            assert not edit.replace_all
+            path.write_bytes(text.replace(edit.old_string, edit.new_string).encode())
+        return found
 
-    def open(self) -> None:
-        self.tree = open_repository(self.root).write_tree()
-        self.brief += f"\n## Checks before the task\n{self.check()[0]}"
-
-    def play(self, role: str, model: Repair, more: str = "") -> ToolCall:
-        """Run a role to its submission."""
-        self.runs += 1
-        messages = [user(self.brief + more)]
-        spec = ToolSpec(name=SUBMITS[role], description="", input_schema={})
-        seen: set[str] = set()
-        for _ in range(6):
-            request = a_request(*messages, role=role, run=self.runs, tools=(spec,))
-            reply = anyio.run(model.complete, request)
-            self.replies.append(reply)
-            calls = tuple(part for part in reply.parts if isinstance(part, ToolCall))
-            if calls[-1].name == SUBMITS[role]:
-                return calls[-1]
-            messages.append(Message(speaker=Speaker.ASSISTANT, parts=reply.parts))
-            results = tuple(self.answer(call, seen) for call in calls)
-            messages.append(Message(speaker=Speaker.USER, parts=results))
-        raise AssertionError("no submission after six turns")
-
-    def answer(self, call: ToolCall, seen: set[str]) -> ToolResult:
-        """Do what the real tools do: Edit wants the file read and the old text once in it."""
-        path = self.root / call.input["file_path"]
-        text = path.read_bytes().decode()
-        if call.name == "Read":
-            seen.add(str(path))
-            return ToolResult(call_id=call.id, content=text)
-        assert call.name == "Edit"
-        assert str(path) in seen
-        assert text.count(call.input["old_string"]) == 1
-        assert not call.input["replace_all"]
-        path.write_bytes(text.replace(call.input["old_string"], call.input["new_string"]).encode())
-        return ToolResult(call_id=call.id, content="edited")
-
-    def mend(self, model: Repair, iterations: int = 3) -> list[str]:
-        """Play the whole task and return the summary of each attempt; the last one passed."""
-        self.open()
-        self.play("explorer", model)
-        self.play("planner", model)
-        summaries, more = [], ""
-        for iteration in range(1, iterations + 1):
-            summaries.append(self.play("implementer", model, more).input["summary"])
-            lines, is_green = self.check()
-            if is_green:
-                return summaries
-            more += f"\n## Iteration {iteration} failed\n- the tests are red\n{lines}"
-        raise AssertionError(f"not mended: {summaries}")
-
-    def evidence(self, name: str, code: int) -> Evidence:
-        return Evidence(
-            id=name, task_id=TASK_ID, iteration=0, role=None, by=By.PROGRAM, check=CheckName.TESTS,
-            command=self.command, cwd=".", exit_code=code, timed_out=False,
-            started_at="2024-01-01T00:00:00Z", seconds=0.1, stdout_sha256="", bytes=0,
-            tree_before=self.tree, tree_after=self.tree, surface=Side.FINAL, code=Side.FINAL,
-            sandbox="none", tests=TestCounts(ids_file=f"evidence/{name}.ids"),
-        )  # fmt: skip
+    def mend(self, sandbox: Sandbox, iterations: int = 3) -> list[str]:
+        """Repair until the tests pass, and return what is said of each attempt."""
+        accounts = []
+        for _ in range(iterations):
+            found = self.repair(sandbox)
+            if not found.files:
+                raise ModelRejected(found.account)
+            accounts.append(found.account)
+            after = self.check()
+            if after.green:
+                return accounts
+            tree = open_repository(self.root).write_tree()
+            self.attempts += (Attempt(tree=tree, account=found.account, checks=(after,)),)
+        raise AssertionError(f"not mended: {accounts}")
 
 
-def _ids(output: str) -> dict[str, str]:
+def make_evidence(command: str, code: int, tree: str = "") -> Evidence:
+    return Evidence(
+        id="ev-0001", task_id="20240101T000000Z-abcd", iteration=0, role=None, by=By.PROGRAM,
+        check=CheckName.TESTS, command=command, cwd=".", exit_code=code, timed_out=False,
+        started_at="2024-01-01T00:00:00Z", seconds=0.1, stdout_sha256="", bytes=0,
+        tree_before=tree, tree_after=tree, surface=Side.FINAL, code=Side.FINAL,
+        sandbox="none", tests=TestCounts(),
+    )  # fmt: skip
+
+
+def _read_outcomes(output: str) -> dict[str, TestOutcome]:
     found = {}
     for name, place, word in _UNITTEST_LINE.findall(output):
         test = place if place.endswith(f".{name}") else f"{place}.{name}"
-        found[test] = _OUTCOMES.get(word, "skipped")
+        found[test] = _OUTCOMES.get(word, TestOutcome.SKIPPED)
     for word, test in _PYTEST_LINE.findall(output):
-        found[test] = _OUTCOMES[word] if word != "ERROR" else "error"
+        found[test] = _OUTCOMES[word]
     return found
-
-
-def told(reply: Reply) -> str:
-    """Return a reply as text, so that two can be compared."""
-    return json.dumps(json.loads(encode(reply)), sort_keys=True)

@@ -10,19 +10,20 @@ from pathlib import Path
 import pytest
 
 import agentflow.repair.compare
+import agentflow.sandbox.sealed
 from agentflow.repair.candidates import Candidate
 from agentflow.repair.choice import RepairChoice, VersionComparison, choose_repair, rank_survivors
-from agentflow.repair.policy import Repair
 from agentflow.repair.sources import Mutation
 from tests.support.boxes import boxed
 from tests.unit.repair.bugs import module_tests
 from tests.unit.repair.stage import UNITTEST, Stage
 
 RUN = """import json, sys
-sys.path[:0] = [{folder!r}, {root!r}]
+sys.path[:0] = [{folder!r}, {root!r}, {sandbox!r}]
 import compare
 import core
 import inputs
+import sealed
 
 def run_tests():
     core.run(4, {pairs}, {words!r})
@@ -31,7 +32,7 @@ def run_tests():
     core.Box(2).is_big
     list(core.count(2))
 
-print(json.dumps(compare.compare_versions({order!r}, run_tests, inputs)))
+print(json.dumps(compare.compare_versions({order!r}, run_tests, inputs, sealed)))
 """
 CORE = """class Box:
     def __init__(self, size):
@@ -67,7 +68,6 @@ def an_edit(kind: str, text: str, cost: int = 1, *, is_special: bool = False) ->
 OPERATOR, CONSTANT = an_edit("operator", "+"), an_edit("constant", "2")
 GUARD = an_edit("missing guard", "if rate == 7: return 9", cost=0, is_special=True)
 NAME = an_edit("wrong variable", "b", cost=3)
-MORE = an_edit("operator and constant", "+; 2")
 WRAP, FAR_WRAP = an_edit("missing call", "abs(b)", cost=2), an_edit("missing call", "len(b)", cost=3)
 
 
@@ -83,8 +83,6 @@ def compared(*outcomes: tuple[str, ...]) -> VersionComparison:
         ((CONSTANT, OPERATOR), (("1", "2"), ("1", "3")), OPERATOR, (CONSTANT,)),
         ((CONSTANT, OPERATOR), (("1", "2"), ("1", "2")), OPERATOR, ()),
         ((GUARD, NAME), (("1", "2"), ("1", "3")), NAME, ()),
-        ((OPERATOR, MORE), (("1", "2"), ("1", "3")), OPERATOR, ()),
-        ((MORE, OPERATOR), (("1", "2"), ()), OPERATOR, ()),
         ((OPERATOR, NAME), (("1", "2"), ("1", "3")), OPERATOR, ()),
         ((OPERATOR, WRAP), (("1", "2"), ("1", "3")), OPERATOR, (WRAP,)),
         ((OPERATOR, FAR_WRAP), (("1", "2"), ("1", "3")), OPERATOR, ()),
@@ -169,7 +167,8 @@ def run_compare(
     (folder / "core.py").write_text(CORE)
     order = {"path": str(folder / "core.py"), "functions": [13], "versions": versions}
     root = str(Path(agentflow.repair.compare.__file__).parent)
-    script = RUN.format(folder=str(folder), root=root, order=order, words=words, pairs=pairs)
+    sandbox = str(Path(agentflow.sandbox.sealed.__file__).parent)
+    script = RUN.format(folder=str(folder), root=root, sandbox=sandbox, order=order, words=words, pairs=pairs)
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     found: dict[str, list[list[str]]] = json.loads(done.stdout)
@@ -260,13 +259,12 @@ def test_one_test_that_two_edits_pass_leaves_a_rival_with_the_input_that_tells(t
         "tests/test_core.py": module_tests("shop.core", ("price_after(100, 0.5) == 150",)),
     }
     stage = Stage(tmp_path, files, UNITTEST)
-    stage.open()
-    submitted = stage.play("implementer", Repair(boxed(tmp_path))).input
+    found = stage.repair(boxed(tmp_path))
     assert stage.changed() == {
         "shop/core.py": (["return price * (1 - rate)"], ["return price * (1 + rate)"]),
     }
-    assert any("constant: `1` to `2`" in rival for rival in submitted["rivals"])
-    assert all("price_after(" in rival and " gives " in rival for rival in submitted["rivals"])
+    assert any("constant: `1` to `2`" in rival for rival in found.rivals)
+    assert all("price_after(" in rival and " gives " in rival for rival in found.rivals)
 
 
 FULL, PART, EMPTY = "pages([1, 2, 3, 4], 2) == 2", "pages([1, 2, 3], 2) == 2", "pages([], 2) == 0"
@@ -283,11 +281,10 @@ def test_the_most_ordinary_edit_is_made_whatever_fails_as_before(
         "tests/test_core.py": module_tests("shop.core", tests),
     }
     stage = Stage(tmp_path, files, UNITTEST)
-    stage.open()
-    submitted = stage.play("implementer", Repair(boxed(tmp_path))).input
+    found = stage.repair(boxed(tmp_path))
     right = ["return (len(items) - 1) // size + 1"] if PART in tests else ["return len(items) // size"]
     assert stage.changed() == {"shop/core.py": (["return len(items) // size + 1"], right)}
-    assert bool(submitted.get("rivals")) == (EMPTY not in tests)
+    assert bool(found.rivals) == (EMPTY not in tests)
 
 
 def test_an_edit_that_mends_a_part_has_its_rivals_too(tmp_path: Path) -> None:
@@ -301,8 +298,7 @@ def test_an_edit_that_mends_a_part_has_its_rivals_too(tmp_path: Path) -> None:
         ),
     }
     stage = Stage(tmp_path, files, UNITTEST)
-    stage.open()
-    submitted = stage.play("implementer", Repair(boxed(tmp_path))).input
+    found = stage.repair(boxed(tmp_path))
     ((_, (_, new)),) = stage.changed().items()
     assert new == ["return price * (1 + rate)", "return n >= 3"]
-    assert any("constant: `1` to `2`" in rival for rival in submitted["rivals"])
+    assert any("constant: `1` to `2`" in rival for rival in found.rivals)

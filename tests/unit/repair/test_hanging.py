@@ -82,7 +82,7 @@ def test_a_test_that_does_not_end_is_red_and_says_where_it_was(tmp_path: Path) -
     assert "search.py" in {place.path for place in places}
     edits = [each for each in list_candidates(bench.sources, places, seen) if "`mid + 1`" in each.title]
     patient = bench.replace(watch=SearchWatch())
-    found = Search(patient, [], frozenset()).run(seen, tuple(edits))
+    found = Search(patient, []).run(seen, tuple(edits))
     assert "low = mid + 1" in found.texts["search.py"].decode()
 
 

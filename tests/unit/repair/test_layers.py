@@ -10,7 +10,6 @@ import pytest
 
 from agentflow.core.errors import ModelRejected
 from agentflow.repair.bench import Bench, SearchWatch, open_copy, open_pristine
-from agentflow.repair.policy import Repair
 from agentflow.repair.sources import read_sources
 from agentflow.repair.target import RepairRunner, Target
 from agentflow.sandbox.profile import Level
@@ -62,7 +61,7 @@ def test_no_candidate_writes_through_its_copy(box: Callable[[Path], Sandbox], tm
     tests = module_tests("core", TRUTHS)
     files = {"core.py": REACHING, "tests/test_core.py": tests, "whole.txt": "whole", "data/a": "a"}
     stage = Stage(tmp_path, files, UNITTEST)
-    stage.mend(Repair(box(stage.root)))
+    stage.mend(box(stage.root))
     assert stage.changed() == {"core.py": (["return count > limit"], ["return count >= limit"])}
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.repair.policy import Repair
 from tests.support.boxes import boxed
 from tests.unit.repair.stage import PYTEST, Stage
 
@@ -44,7 +43,7 @@ def test_text():
 def test_an_edit_outside_of_functions_is_tried_whatever_is_loaded(tmp_path: Path, conftest: str) -> None:
     files = {"shop/__init__.py": "", "shop/core.py": CODE, "tests/test_core.py": FULL}
     stage = Stage(tmp_path, {**files, "conftest.py": conftest}, PYTEST)
-    stage.mend(Repair(boxed(tmp_path)))
+    stage.mend(boxed(tmp_path))
     assert set(stage.changed()) == {"shop/core.py"}
     assert stage.changed()["shop/core.py"][1] in (["LIMIT = 3"], ["return count + 1 >= LIMIT"])
 
@@ -53,7 +52,7 @@ def test_an_edit_of_a_loaded_function_is_there_for_all_that_read_its_file(tmp_pa
     wrong = CODE.replace(">=", ">")
     files = {"shop/__init__.py": "", "shop/core.py": wrong, "tests/test_core.py": READING, "conftest.py": ""}
     stage = Stage(tmp_path, files, PYTEST)
-    stage.mend(Repair(boxed(tmp_path)))
+    stage.mend(boxed(tmp_path))
     assert stage.changed() == {"shop/core.py": (["return count > LIMIT"], ["return count >= LIMIT"])}
 
 
@@ -87,7 +86,7 @@ def test_top():
 def test_a_constant_is_edited_for_all_that_took_it_also_while_the_code_was_loaded(tmp_path: Path) -> None:
     files = {"shop/__init__.py": "", "shop/core.py": WORDS, "tests/test_core.py": MARKS, "conftest.py": ""}
     stage = Stage(tmp_path, files, PYTEST)
-    stage.mend(Repair(boxed(tmp_path)))
+    stage.mend(boxed(tmp_path))
     assert stage.changed() == {
         "shop/core.py": (
             ['MARKS = {"low": 1, "mid": 2, "high": 7}', "TOP = 5"],

@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 import time
@@ -8,13 +9,14 @@ import pytest
 
 from agentflow.core.check_command import join_commands
 from agentflow.core.errors import ModelRejected
-from agentflow.core.messages import Reply, Request, ToolCall, ToolResult, ToolSpec
+from agentflow.core.messages import Message, Reply, Speaker, ToolCall, ToolResult
+from agentflow.core.role import FirstTry, Replacement
 from agentflow.core.verdict import PLAUSIBLE
 from agentflow.repair.policy import Repair
 from tests.support.boxes import boxed
 from tests.support.records import a_request, user
 from tests.unit.repair.bugs import BUGS, Bug, module_tests
-from tests.unit.repair.stage import PYTEST, UNITTEST, Stage, told
+from tests.unit.repair.stage import PYTEST, UNITTEST, Stage
 
 DEMO = Path(__file__).parents[3] / "examples" / "invoicing"
 LIMIT = "def is_full(count, limit):\n    return count > limit\n"
@@ -32,8 +34,8 @@ def demo_files() -> dict[str, str]:
 
 
 SHORT = (
-    *("comparison", "constant", "module constant", "augmented operator", "jump", "exception"),
-    *("missing guard", "missing return", "swapped call arguments"),
+    *("comparison", "constant", "module constant", "augmented operator", "jump"),
+    *("missing guard", "swapped call arguments"),
 )
 """One bug of each way in which an edit is found and tried; tests/soak tries all."""
 
@@ -43,19 +45,18 @@ def test_a_seeded_bug_is_mended_by_one_edit(bug: Bug, tmp_path: Path) -> None:
     buggy = bug.code.replace(bug.right, bug.wrong)
     stage = Stage(tmp_path, shop(buggy, bug.tests), UNITTEST)
 
-    (summary,) = stage.mend(Repair(boxed(tmp_path)))
+    assert len(stage.mend(boxed(tmp_path))) == 1
 
     ((path, (old, new)),) = stage.changed().items()
     assert path == "shop/core.py"
     assert len(old) <= 1
     assert len(new) <= 1 or bug.name == "missing guard"
-    assert summary.endswith(f"; {PLAUSIBLE}")
 
 
 def test_the_demo_is_mended_at_the_first_attempt(tmp_path: Path) -> None:
     stage = Stage(tmp_path, demo_files(), UNITTEST)
-    (summary,) = stage.mend(Repair(boxed(tmp_path)))
-    assert summary == f"invoicing/reminders.py:15 comparison: `>` to `>=`; {PLAUSIBLE}"
+    (summary,) = stage.mend(boxed(tmp_path))
+    assert summary == "invoicing/reminders.py:15 comparison: `>` to `>=`"
     assert stage.changed() == {
         "invoicing/reminders.py": (["if late > begins:"], ["if late >= begins:"]),
     }
@@ -65,47 +66,8 @@ def test_an_edit_that_breaks_a_test_of_another_file_is_no_rival(tmp_path: Path) 
     files = shop("def total(n):\n    return 1 + 1 + 1 + 1 * n\n", ("total(1) == 5",))
     files["tests/test_other.py"] = module_tests("shop.core", ("total(0) == 3",))
     stage = Stage(tmp_path, files, UNITTEST)
-    (summary,) = stage.mend(Repair(boxed(tmp_path)))
+    assert len(stage.mend(boxed(tmp_path))) == 1
     assert stage.changed() == {"shop/core.py": (["return 1 + 1 + 1 + 1 * n"], ["return 1 + 1 + 1 + 2 * n"])}
-    assert summary.endswith(f"; {PLAUSIBLE}")
-
-
-def test_a_new_process_at_every_turn_comes_to_the_same_replies(tmp_path: Path) -> None:
-    class Forgetful(Repair):
-        async def complete(self, request: Request) -> Reply:
-            return await Repair(boxed(tmp_path / "b")).complete(request)
-
-    files = shop(LIMIT, LIMIT_TESTS)
-    one, other = Stage(tmp_path / "a", files, UNITTEST), Stage(tmp_path / "b", files, UNITTEST)
-    one.mend(Repair(boxed(tmp_path / "a")))
-    other.mend(Forgetful(boxed(tmp_path / "b")))
-    assert [told(reply) for reply in one.replies] == [told(reply) for reply in other.replies]
-
-
-def test_call_ids_are_unique_and_nothing_costs_anything(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, shop(LIMIT, LIMIT_TESTS), UNITTEST)
-    stage.mend(Repair(boxed(tmp_path)))
-    ids = [part.id for reply in stage.replies for part in reply.parts if isinstance(part, ToolCall)]
-    assert len(ids) == len(set(ids))
-    assert {reply.usage.cost_usd for reply in stage.replies} == {0.0}
-    assert {(reply.usage.input, reply.usage.output, reply.model) for reply in stage.replies} == {
-        (0, 0, "repair")
-    }
-
-
-def test_findings_cite_executed_lines_after_reading_them(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, demo_files(), UNITTEST)
-    stage.open()
-    call = stage.play("explorer", Repair(boxed(tmp_path)))
-    read = [part for part in stage.replies[0].parts if isinstance(part, ToolCall)]
-    cited = {finding["path"] for finding in call.input["findings"]}
-    assert {each.name for each in read} == {"Read"}
-    assert (
-        cited
-        == {each.input["file_path"] for each in read}
-        == {"invoicing/aging.py", "invoicing/reminders.py"}
-    )
-    assert call.input["findings"][0]["claim"] == "executed by 1 failing and 2 passing tests"
 
 
 @pytest.mark.parametrize("command", [UNITTEST, PYTEST])
@@ -114,9 +76,8 @@ def test_a_name_that_is_missing_at_import_cites_no_line_before_the_first(
 ) -> None:
     source = "import unittest\nfrom shop.core import absent\n\n\nclass T(unittest.TestCase):\n"
     tests = f"{source}    def test_it(self):\n        self.assertTrue(absent(1))\n"
-    stage = Stage(tmp_path, {**shop(LIMIT, ()), "tests/test_core.py": tests}, command)
-    stage.open()
-    lines = [finding["line"] for finding in stage.play("explorer", Repair(boxed(tmp_path))).input["findings"]]
+    said = str(give_up(Stage(tmp_path, {**shop(LIMIT, ()), "tests/test_core.py": tests}, command)))
+    lines = [int(line) for line in re.findall(r"shop/core\.py:(\d+)", said)]
     assert lines
     assert min(lines) >= 1
 
@@ -128,7 +89,7 @@ def test_pytest_repositories_are_mended(tmp_path: Path) -> None:
         "@pytest.mark.parametrize('count', [5, 6])\ndef test_full(count):\n    assert is_full(count, count)\n"
     )
     stage = Stage(tmp_path, files, PYTEST)
-    stage.mend(Repair(boxed(tmp_path)))
+    stage.mend(boxed(tmp_path))
     assert stage.changed() == {"shop/core.py": (["return count > limit"], ["return count >= limit"])}
 
 
@@ -142,13 +103,13 @@ def test_an_editable_install_tests_the_copy_and_not_the_original(runner: str, tm
     (site,) = (tmp_path / ".venv" / "lib").glob("python*/site-packages")
     ours = Path(pytest.__file__).parents[1]
     (site / "editable.pth").write_text(f"{tmp_path / 'src'}\n{ours}\n")
-    stage.mend(Repair(boxed(tmp_path)))
+    stage.mend(boxed(tmp_path))
     assert stage.changed() == {"src/shop/core.py": (["return count > limit"], ["return count >= limit"])}
 
 
 def test_line_endings_of_the_file_stay(tmp_path: Path) -> None:
     stage = Stage(tmp_path, shop(LIMIT.replace("\n", "\r\n"), LIMIT_TESTS), UNITTEST)
-    stage.mend(Repair(boxed(tmp_path)))
+    stage.mend(boxed(tmp_path))
     mended = (tmp_path / "shop" / "core.py").read_bytes()
     assert mended == LIMIT.replace(">", ">=").replace("\n", "\r\n").encode()
 
@@ -156,7 +117,7 @@ def test_line_endings_of_the_file_stay(tmp_path: Path) -> None:
 def test_a_mark_at_the_start_of_the_file_stays(tmp_path: Path) -> None:
     code = "\ufeffis_full = lambda count, limit: count > limit\n"
     stage = Stage(tmp_path, shop(code, LIMIT_TESTS), UNITTEST)
-    stage.mend(Repair(boxed(tmp_path)))
+    stage.mend(boxed(tmp_path))
     assert (tmp_path / "shop" / "core.py").read_text() == code.replace(">", ">=")
 
 
@@ -164,9 +125,8 @@ def test_a_file_in_another_encoding_is_left_alone(tmp_path: Path) -> None:
     stage = Stage(tmp_path, shop(LIMIT, LIMIT_TESTS), UNITTEST)
     written = f"# coding: latin-1\n# \xe4\n{LIMIT}".encode("latin-1")
     (tmp_path / "shop" / "core.py").write_bytes(written)
-    stage.open()
     with pytest.raises(ModelRejected, match="no line of the code under test"):
-        stage.play("implementer", Repair(boxed(tmp_path)))
+        stage.repair(boxed(tmp_path))
     assert (tmp_path / "shop" / "core.py").read_bytes() == written
 
 
@@ -176,9 +136,9 @@ def test_what_one_candidate_leaves_behind_is_gone_for_the_next(tmp_path: Path) -
     files = shop(code, truths)
     files["tests/test_core.py"] = "from pathlib import Path\n" + files["tests/test_core.py"]
     stage = Stage(tmp_path, files, UNITTEST)
-    stage.open()
+    stage.search(boxed(tmp_path))
     (tmp_path / "mark").unlink()
-    stage.play("implementer", Repair(boxed(tmp_path)))
+    stage.repair(boxed(tmp_path))
     assert set(stage.changed()) == {"shop/core.py"}
 
 
@@ -186,13 +146,13 @@ def test_a_candidate_that_never_ends_is_only_a_lost_one(tmp_path: Path) -> None:
     loop = "    while number > 0:\n        number -= 2\n        count += 2\n    return count\n"
     code = f"def steps(number):\n    count = 0\n{loop}"
     stage = Stage(tmp_path, shop(code, ("steps(4) == 2", "steps(0) == 0", "steps(1) == 1")), UNITTEST)
-    stage.mend(Repair(boxed(tmp_path)))
+    stage.mend(boxed(tmp_path))
     assert stage.changed() == {"shop/core.py": (["count += 2"], ["count += 1"])}
 
 
 def give_up(stage: Stage) -> ModelRejected:
     with pytest.raises(ModelRejected) as caught:
-        stage.mend(Repair(boxed(stage.root)))
+        stage.mend(boxed(stage.root))
     return caught.value
 
 
@@ -213,7 +173,7 @@ def test_giving_up_later_takes_the_earlier_attempt_back(tmp_path: Path) -> None:
     files["tests/test_other.py"] = module_tests("shop.core", ("is_full(3, 3) is False",))
     stage = Stage(tmp_path, files, UNITTEST)
     give_up(stage)
-    assert stage.runs > 3
+    assert stage.attempts
     assert stage.changed() == {}
 
 
@@ -252,8 +212,7 @@ def test_the_tests_of_several_folders_are_run_for_each_edit(tmp_path: Path) -> N
     command = join_commands(
         [f"{sys.executable} -m unittest discover -v -s {name}" for name in ("tests", "more")]
     )
-    (summary,) = Stage(tmp_path, files, command).mend(Repair(boxed(tmp_path)))
-    assert summary.endswith(f"; {PLAUSIBLE}")
+    assert len(Stage(tmp_path, files, command).mend(boxed(tmp_path))) == 1
 
 
 def test_a_green_repository_has_nothing_to_mend(tmp_path: Path) -> None:
@@ -269,43 +228,57 @@ def test_a_command_that_is_no_python_runner_is_left_alone(command: str, tmp_path
     assert "--model" in error.hint
 
 
-JUDGES = [("reviewer", "APPROVED", "NEEDS_CHANGES"), ("verifier", "VERIFIED", "FAILED")]
+FOUND = FirstTry(
+    account="a.py:1 constant: `1` to `2`",
+    edits=(
+        Replacement(file_path="a.py", old_string="1", new_string="2"),
+        Replacement(file_path="b.py", old_string="3", new_string="4"),
+    ),
+    files=("a.py",),
+    rivals=("another",),
+)
 
 
-@pytest.mark.parametrize(("role", "green", "red"), JUDGES)
-def test_judging_roles_say_what_the_program_saw(role: str, green: str, red: str, tmp_path: Path) -> None:
-    stage = Stage(tmp_path, {"a.py": ""}, "true")
-    model = Repair(boxed(tmp_path))
-    head = "\n## Checks after the change\n- lint: green, exit 0, evidence ev-0004, output in x\n"
-    good = stage.play(role, model, head + "- tests: green, exit 0, evidence ev-0005, output in x\n")
-    bad = stage.play(role, model, head + "- tests: red, exit 1, evidence ev-0006, output in x\n")
-    assert (good.input["verdict"], bad.input["verdict"]) == (green, red)
-    if role == "verifier":
-        assert good.input["evidence"] == ["ev-0004", "ev-0005"]
-        assert bad.input["evidence"] == ["ev-0006"]
-        assert stage.play(role, model).input == {
-            "verdict": "FAILED",
-            "evidence": [],
-            "reasons": ["no check was run after the change"],
-        }
+def play(found: FirstTry | None, answer: str = "done", *, is_error: bool = False) -> list[Reply]:
+    """Return the replies of a run in which each call of a tool has the same answer."""
+    messages, replies = [user("# Task\nfix it")], list[Reply]()
+    while len(replies) < 3:
+        request = a_request(*messages, role="implementer", run=7)
+        replies.append(anyio.run(Repair(found=found).complete, request))
+        asked = Message(speaker=Speaker.ASSISTANT, parts=replies[-1].parts)
+        results = (ToolResult(call_id=call.id, content=answer, is_error=is_error) for call in asked.calls)
+        messages += [asked, Message(speaker=Speaker.USER, parts=tuple(results))]
+    return replies
 
 
-def test_a_refused_edit_ends_the_run(tmp_path: Path) -> None:
-    class Stubborn(Stage):
-        def answer(self, call: ToolCall, seen: set[str]) -> ToolResult:
-            result = super().answer(call, seen)
-            return result.replace(is_error=call.name == "Edit", content="not allowed")
+def test_a_repair_is_made_by_calls_of_tools_that_cost_nothing() -> None:
+    replies = play(FOUND)
+    calls = [part for reply in replies for part in reply.parts if isinstance(part, ToolCall)]
+    assert [call.name for call in calls] == ["Read", "Read", "Edit", "Edit", "SubmitChange"]
+    assert len({call.id for call in calls}) == len(calls)
+    assert {(each.usage.input, each.usage.output, each.usage.cost_usd, each.model) for each in replies} == {
+        (0, 0, 0.0, "repair")
+    }
+    assert calls[-1].input == {
+        "summary": f"{FOUND.account}; {PLAUSIBLE}",
+        "files": ["a.py"],
+        "rivals": ["another"],
+    }
 
-    stage = Stubborn(tmp_path, shop(LIMIT, LIMIT_TESTS), UNITTEST)
-    assert "not allowed" in str(give_up(stage))
+
+def test_a_refused_edit_ends_the_run() -> None:
+    with pytest.raises(ModelRejected, match="a tool refused the edit: not allowed"):
+        play(FOUND, "not allowed", is_error=True)
 
 
-def test_a_role_without_a_submission_is_not_played(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, {"a.py": ""}, "true")
-    spec = ToolSpec(name="Read", description="", input_schema={})
-    request = a_request(user("# Task\nfix it"), role="writer", tools=(spec,))
-    with pytest.raises(ModelRejected, match="does not play writer"):
-        anyio.run(Repair(boxed(stage.root)).complete, request)
+def test_what_only_takes_an_earlier_repair_back_ends_with_its_account() -> None:
+    with pytest.raises(ModelRejected, match="not mended: none"):
+        play(FOUND.replace(account="not mended: none", files=()))
+
+
+def test_without_a_repair_no_role_is_played() -> None:
+    with pytest.raises(ModelRejected, match="does not play implementer"):
+        play(None)
 
 
 @pytest.mark.parametrize(
@@ -321,8 +294,8 @@ def test_a_role_without_a_submission_is_not_played(tmp_path: Path) -> None:
         "can you fix the failing tests?",
     ],
 )
-def test_a_task_about_failing_checks_is_taken(task: str, tmp_path: Path) -> None:
-    assert Repair(boxed(tmp_path)).explain_refusal(task) is None
+def test_a_task_about_failing_checks_is_taken(task: str) -> None:
+    assert Repair().explain_refusal(task) is None
 
 
 @pytest.mark.parametrize(
@@ -339,8 +312,8 @@ def test_a_task_about_failing_checks_is_taken(task: str, tmp_path: Path) -> None
         "",
     ],
 )
-def test_any_other_task_is_refused_at_once(task: str, tmp_path: Path) -> None:
-    model = Repair(boxed(tmp_path))
+def test_any_other_task_is_refused_at_once(task: str) -> None:
+    model = Repair()
     began = time.process_time()
     assert (
         model.explain_refusal(task)

@@ -47,9 +47,7 @@ def propose(folder: Path, text: str, **types: tuple[str, ...]) -> tuple[Candidat
             if "def " in words and types
         },
     )
-    places = tuple(
-        EditPlace(path="core.py", line=line, score=1.0, failing=1, passing=0, distance=0) for line in lines
-    )
+    places = tuple(EditPlace(path="core.py", line=line, score=1.0, distance=0) for line in lines)
     sources = Sources(root=folder, files=("core.py", "test_core.py"), overlay={})
     return list_candidates(sources, places, seen)
 
@@ -68,9 +66,6 @@ MENDS = {
     "targets swapped": ("a, b = divmod(b, a)", "b, a = divmod(b, a)"),
     "texts swapped in a sum": ("return str(b) + '-' + str(a)", "return str(a) + '-' + str(b)"),
     "first and third argument": ("return pow(3, b, a)", "return pow(a, b, 3)"),
-    "both operators": ("return a - 1, b - 1", "return a + 1, b + 1"),
-    "both constants": ("return [0, 0]", "return [1, 1]"),
-    "constant and comparison of one line": ("return a < 0", "return a <= 1"),
     "case of a text": ("return a == 'yes'", "return a == 'YES'"),
     "a text of the failing test": ("return 'Nort'", 'return "north-east"'),
     "a letter of a text": ("return 'Nordd'", "return 'Nord'"),
@@ -87,7 +82,6 @@ MENDS = {
     "a keyword less": ("return sorted(a, reverse=True)", "return sorted(a)"),
     "a keyword of its own name": ("return sorted(a)", "return sorted(a, reverse=b)"),
     "a slice's other end": ("return a[:b]", "return a[b:]"),
-    "a term": ("return a", "return a + b"),
     "an expression of the function": ("return a if a < b else a", "return a if a < b else b"),
     "a condition and another": ("if a: return b", "if a and b: return b"),
     "a filter": ("return [each for each in names]", "return [each for each in names if each]"),
@@ -97,7 +91,6 @@ MENDS = {
     ),
     "a condition for a fixed result": ("return True", "return a is not None"),
     "an element taken once more": ("b = a.pop()\n    return b", "b = a.pop()\n    a.pop()\n    return b"),
-    "a way out": ("return a / b", "return a / b if b else 0"),
     "a negation of a part": ("return a and b", "return a and not b"),
     "get for an index": ("return a[b]", "return a.get(b, 0)"),
     "counting up": ("a[b] = 1", "a[b] = a.get(b, 0) + 1"),
@@ -150,14 +143,6 @@ STATEMENTS = {
     "two statements in the other order": (
         "self.log.append(self.total)\n        self.total += amount",
         "self.total += amount\n        self.log.append(self.total)",
-    ),
-    "a statement leaves its loop": (
-        "for each in name:\n            amount += each\n            self.log.append(amount)",
-        "for each in name:\n            amount += each\n        self.log.append(amount)",
-    ),
-    "a statement enters the loop before it": (
-        "for each in name:\n            amount += each\n        self.log.append(amount)",
-        "for each in name:\n            amount += each\n            self.log.append(amount)",
     ),
     "another field is set": ("self.total = amount", "self.open = amount"),
     "an own statement once more": (

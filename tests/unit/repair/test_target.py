@@ -5,18 +5,18 @@ import pytest
 
 from agentflow.core.check_command import join_commands
 from agentflow.core.errors import ModelRejected
-from agentflow.repair.target import Brief, RepairRunner, locate_tests, read_brief, read_target
-from tests.unit.repair.stage import Stage
+from agentflow.core.evidence import Check, CheckName, CheckRun
+from agentflow.repair.target import RepairRunner, Target, locate_tests, read_target
+from tests.unit.repair.stage import make_evidence
 
 FILES = ("src/a.py", "tests/test_a.py", "tests/deep/test_a.py", "tests/test_b.py", "test_b.py")
 
 
-def brief(root: Path, command: str) -> Brief:
-    """Return what is told of a red check, whose record lies in the repository."""
-    told = Stage(root, {}, command)
-    told.keep("ev-0001", 1)
-    line = f"- tests: red, evidence ev-0001, output in {told.place('ev-0001')}"
-    return read_brief(f"# Task\nfix it\n## Checks before\n{line}\n")
+def target_of(root: Path, command: str) -> Target:
+    """Return the target of a check of tests that is red."""
+    check = Check(name=CheckName.TESTS, command=command, timeout=100, reason="")
+    run = CheckRun(check=check, evidence=make_evidence(command, 1))
+    return read_target(root, (run,), {}, FILES)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_command_is_understood(
     expected = interpreter.replace("ROOT", str(tmp_path)).replace(
         "PATH/python3", str(shutil.which("python3"))
     )
-    target = read_target(tmp_path, brief(tmp_path, command), FILES)
+    target = target_of(tmp_path, command)
     assert (target.interpreter, target.runner, target.arguments, target.env) == (
         expected,
         runner,
@@ -81,7 +81,7 @@ def test_a_command_is_understood(
     ],
 )
 def test_several_folders_of_unittest_are_one_target(command: str, tmp_path: Path) -> None:
-    target = read_target(tmp_path, brief(tmp_path, command), FILES)
+    target = target_of(tmp_path, command)
     assert target.arguments == ("discover", "-s", "a", "&&", "discover", "-s", "b", "-v")
 
 
@@ -94,7 +94,7 @@ def test_several_folders_of_unittest_are_one_target(command: str, tmp_path: Path
 )
 def test_a_command_of_different_runs_is_refused(command: str, tmp_path: Path) -> None:
     with pytest.raises(ModelRejected, match="tested by one pytest or unittest command"):
-        read_target(tmp_path, brief(tmp_path, command), FILES)
+        target_of(tmp_path, command)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_command_of_different_runs_is_refused(command: str, tmp_path: Path) ->
 )
 def test_any_other_command_is_refused(command: str, tmp_path: Path) -> None:
     with pytest.raises(ModelRejected, match="tested by one pytest or unittest command"):
-        read_target(tmp_path, brief(tmp_path, command), FILES)
+        target_of(tmp_path, command)
 
 
 @pytest.mark.parametrize(
@@ -129,97 +129,26 @@ def test_one_test_that_cannot_be_placed_means_all_files() -> None:
     assert locate_tests(("test_a.T.x", "nowhere.T.x"), FILES) == ()
 
 
-def test_a_missing_tool_is_named_when_nothing_that_ran_fails(tmp_path: Path) -> None:
-    missing = Brief(before=(), not_run=("tests (cargo: install Rust)",), failed=(), after=())
-    with pytest.raises(ModelRejected, match=r"could not run: tests \(cargo: install Rust\)") as refused:
-        read_target(tmp_path, missing, FILES)
+TOOL = Check(name=CheckName.TESTS, command="", timeout=1, reason="", missing="cargo: install Rust")
+LINT = Check(name=CheckName.LINT, command="", timeout=1, reason="", missing="ruff: install it")
+
+
+@pytest.mark.parametrize(
+    ("checks", "blocked", "said"),
+    [
+        ((CheckRun(check=TOOL),), {}, r"the tests cannot run here \(cargo: install Rust\)"),
+        (
+            (CheckRun(check=TOOL.replace(missing=None), evidence=make_evidence("pytest", 1)),),
+            {CheckName.TESTS: "no network"},
+            r"the tests cannot run here \(no network\)",
+        ),
+        ((CheckRun(check=LINT),), {}, r"nothing that ran fails; could not run: lint \(ruff: install it\)"),
+        ((), {}, "no checks found"),
+    ],
+)
+def test_what_cannot_run_is_named(
+    checks: tuple[CheckRun, ...], blocked: dict[CheckName, str], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelRejected, match=said) as refused:
+        read_target(tmp_path, checks, blocked, FILES)
     assert refused.value.hint
-
-
-def test_a_record_that_is_gone_is_named(tmp_path: Path) -> None:
-    told = brief(tmp_path, "pytest")
-    (tmp_path / str(told.before[0].output)).with_suffix(".json").unlink()
-    with pytest.raises(ModelRejected, match="the record ev-0001 cannot be read"):
-        read_target(tmp_path, told, FILES)
-
-
-OUT = ".claude/agentflow/20240101T000000Z-abcd/evidence/ev-0001.out"
-WHOLE = f"""# Task
-mend the pager
-
-and nothing else
-
-## Checks before the task
-- tests: red, exit 1, evidence ev-0001, output in {OUT}
-  `python3 -m unittest discover -v -s tests`
-  failing: tests.test_pager.PagerTest.test_last_page, tests.test_pager.PagerTest.test_first and 3 more
-```
-- tests: green, exit 0, evidence ev-0666, output in {OUT}
-## Checks after the change
-```
-- lint: green, exit 0, evidence ev-0002, output in {OUT}
-
-## Findings
-- src/pager.py:42: claim
-
-## Change so far
-```diff
-diff --git a/src/pager.py b/src/pager.py
---- a/src/pager.py
-+++ b/src/pager.py
-@@ -1 +1 @@
--a
-+b
-```
-
-## Iteration 2 failed
-- tests: red, exit 1, evidence ev-0009, output in {OUT}
-
-## Iteration 1 failed
-- the tests are red
-- tests: red, exit 1, evidence ev-0004, output in {OUT}
-"""
-
-
-def test_each_part_is_found() -> None:
-    brief = read_brief(WHOLE)
-    assert [(shown.name, shown.is_green, shown.evidence) for shown in brief.before] == [
-        ("tests", False, "ev-0001"),
-        ("lint", True, "ev-0002"),
-    ]
-    assert brief.before[0].output == OUT
-    assert [[shown.evidence for shown in checks] for checks in brief.failed] == [["ev-0004"], ["ev-0009"]]
-
-
-def test_quoted_output_cannot_pose_as_the_program() -> None:
-    brief = read_brief(WHOLE)
-    assert brief.after == ()
-    assert "ev-0666" not in str(brief)
-
-
-def test_a_longer_fence_holds_a_shorter_one() -> None:
-    text = "# Task\nx\n\n## Checks before the task\n````\n```\n- tests: red, exit 1, evidence ev-0001\n````\n"
-    assert read_brief(text).before == ()
-
-
-def test_a_path_outside_the_task_folder_is_not_taken() -> None:
-    outside = ".claude/agentflow/../../secret/evidence/ev-0001.out"
-    line = f"- tests: red, exit 1, evidence ev-0001, output in {outside}"
-    (shown,) = read_brief(f"# Task\nx\n\n## Checks before the task\n{line}\n").before
-    assert shown.output is None
-
-
-def test_a_check_that_did_not_run_is_no_check() -> None:
-    assert read_brief("# Task\nx\n\n## Checks before the task\n- none\n- build: could not run\n").before == ()
-
-
-def test_a_check_whose_tool_is_missing_is_named() -> None:
-    said = "- tests: not run (cargo: install the Rust toolchain)\n- lint: green, exit 0, evidence ev-0001\n"
-    brief = read_brief(f"# Task\nx\n\n## Checks before the task\n{said}")
-    assert brief.not_run == ("tests (cargo: install the Rust toolchain)",)
-    assert [shown.name for shown in brief.before] == ["lint"]
-
-
-def test_quoted_output_cannot_name_a_missing_tool() -> None:
-    quoted = "- lint: red, exit 1, evidence ev-0001\n```\n- tests: not run (x: y)\n```\n"
-    assert read_brief(f"# Task\nx\n\n## Checks before the task\n{quoted}").not_run == ()

@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.repair.case import find_replacements
+from agentflow.repair.engine import find_replacements
 
 TEXTS = [
     ("a\nb\nc\n", "a\nB\nc\n"),
