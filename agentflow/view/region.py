@@ -114,8 +114,9 @@ def _draw_phases(board: Board, width: int, now: float) -> Text:
     row.rstrip()
     if len(steps) > 1 and row.cell_len <= width:
         return row
-    is_listed = len(steps) > 1 and board.phase in steps
-    place = f"  {steps.index(board.phase) + 1} of {len(steps)}" if is_listed else ""
+    place = ""
+    if len(steps) > 1 and board.phase in steps:
+        place = f"  {steps.index(board.phase) + 1} of {len(steps)}"
     return Text.assemble(("▸ ", "cyan"), (f"{board.phase}{again}", "bold"), (f" {since}{place}", "dim"))
 
 
