@@ -63,8 +63,10 @@ class Repair(Record):
         if edited and found.files:
             change = Change(summary=f"{found.account}; {PLAUSIBLE}", files=found.files, rivals=found.rivals)
             return _reply_with(request, [("SubmitChange", to_builtins(change))])
-        if edited or request.force:
-            raise ModelRejected(found.account if edited else "the repair was not made", hint=ADVICE)
+        if edited:
+            raise ModelRejected(found.account)
+        if request.force:
+            raise ModelRejected("the repair was not made", hint=ADVICE)
         if not results:
             files = dict.fromkeys(edit.file_path for edit in found.edits)
             return _reply_with(request, [("Read", {"file_path": path}) for path in files])

@@ -240,7 +240,7 @@ async def try_repair(crew: Crew, task: TaskState) -> TaskState:
         task = task.replace(first_try=tried and tried.replace(iteration=task.iteration))
         if tried:
             took = round(time.monotonic() - begin, 3)
-            crew.store.emit(RepairTried(found=bool(tried.edits), account=tried.account, seconds=took))
+            crew.store.emit(RepairTried(found=bool(tried.files), account=tried.account, seconds=took))
     if task.is_first_try and task.iteration == 1:
         task, event = skip_roles_before(task)
         crew.store.emit(event)
