@@ -1,6 +1,6 @@
 """Tests in other languages than Python: those that a change adds to a file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -28,14 +28,23 @@ def find_added_tests(path: str, before: str, after: str) -> frozenset[str]:
     if old is None or new is None or new.broken_lines or old.broken_lines:
         return frozenset()
     if not before and not _GO_SETUP.search(after):
-        return frozenset(name for _, name in _list_tests(new, new.root))
+        return frozenset(name for name, _ in _list_tests(new, new.root))
     return frozenset(_list_added((old, old.root), (new, new.root)) or ())
 
 
-def _list_tests(tree: SyntaxTree, node: "Node") -> Iterator[tuple[str, str]]:
+def list_tests_on(path: str, text: str, lines: Iterable[int]) -> frozenset[str]:
+    """Return the names of the tests that have some lines, counted from 1."""
+    tree, numbers = parse_source(path, text), {*lines}
+    spans = _list_tests(tree, tree.root) if tree else ()
+    return frozenset(name for name, span in spans if not numbers.isdisjoint(span))
+
+
+def _list_tests(tree: SyntaxTree, node: "Node") -> Iterator[tuple[str, range]]:
     for child in node.named_children:
-        begin = _read_begin(tree, child)
-        yield from [begin] if begin else _list_tests(tree, child)
+        if begin := _read_begin(tree, child):
+            yield begin[1], range(child.start_point.row + 1, child.end_point.row + 2)
+        else:
+            yield from _list_tests(tree, child)
 
 
 def _read_begin(tree: SyntaxTree, node: "Node") -> tuple[str, str] | None:

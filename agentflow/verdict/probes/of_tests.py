@@ -7,6 +7,7 @@ from agentflow.core.languages import is_source
 from agentflow.core.test_ids import get_test_function, is_test_in
 from agentflow.core.verdict import ProbeKind
 from agentflow.verdict.case import find_tests
+from agentflow.verdict.diff.other_tests import list_tests_on
 from agentflow.verdict.probes.breaking import give_defaults
 from agentflow.verdict.probes.oracle import copy_tests, expect_others
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
@@ -41,20 +42,26 @@ def probe_expectations(context: ProbeContext) -> Iterator[Probe]:
         check = narrow_quietly(final.check, names)
         made = context.plan(ProbeKind.ORACLE, final.replace(check=check), files)
         yield made.replace(tests=context.proving, copies=copies)
-    elif others := _expect_others(context, word):
-        files = {path: text for path, (text, _) in others.items()}
-        made = context.plan(ProbeKind.ORACLE, final, files)
-        places = tuple(f"{path}:{line}" for path, (_, line) in others.items())
-        yield made.replace(tests=context.passed, subjects=places)
+    else:
+        yield from _expect_others(context, final, word)
 
 
-def _expect_others(context: ProbeContext, word: str) -> dict[str, tuple[str, int]]:
-    """Return the files of tests in other languages where all that they expect is another value."""
+def _expect_others(context: ProbeContext, final: CheckRun, word: str) -> Iterator[Probe]:
+    """Yield the tests of other languages with other values for all that they expect."""
     tree, surface = context.trees[1], context.task.surface
     paths = [path for path in context.git.list_paths(tree) if find_kind(path, surface) in _TESTED]
     texts = context.git.read_files(tree, [path for path in paths if not path.endswith(".py")], _TEST_BYTES)
-    changed = {path: expect_others(path, text, word) for path, text in texts.items()}
-    return {path: each for path, each in changed.items() if each}
+    found = {path: each for path, text in texts.items() if (each := expect_others(path, text, word))}
+    names = {name for path, each in found.items() for name in list_tests_on(path, texts[path], each[1])}
+    proving = frozenset(test for test in context.proving if any(_is_named(test, name) for name in names))
+    if found:
+        made = context.plan(ProbeKind.ORACLE, final, {path: text for path, (text, _) in found.items()})
+        places = tuple(f"{path}:{line}" for path, (_, lines) in found.items() for line in lines)
+        yield made.replace(tests=proving or context.passed, subjects=places)
+
+
+def _is_named(test: str, name: str) -> bool:
+    return test == name or test.endswith((f"::{name}", f" {name}"))
 
 
 def _by_file(context: ProbeContext) -> dict[str, list[str]]:
@@ -84,7 +91,7 @@ def probe_tests_alone(context: ProbeContext) -> Iterator[Probe]:
         for test in context.passed - known
         for name in wanted
         if (is_python and get_test_function(test) == name and is_test_in(test, paths))
-        or (not is_python and (test == name or test.endswith((f"::{name}", f" {name}"))))
+        or (not is_python and _is_named(test, name))
     }
     broken = _break_product(context, is_python=is_python)
     # one that does not pass, or is no test, would show nothing

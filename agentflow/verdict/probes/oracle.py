@@ -152,10 +152,10 @@ def _make_object() -> ast.expr:
     return ast.parse("object()", mode="eval").body
 
 
-def expect_others(path: str, text: str, word: str) -> tuple[str, int] | None:
-    """Return a file of tests in another language with each literal that is compared changed.
+def expect_others(path: str, text: str, word: str) -> tuple[str, list[int]] | None:
+    """Return a file of tests in another language with each literal that is compared changed, and their lines.
 
-    And the line of the first of them; None where there is none.
+    None where there is none.
     """
     tree = parse_source(path, text)
     if tree is None:
@@ -169,6 +169,9 @@ def expect_others(path: str, text: str, word: str) -> tuple[str, int] | None:
         arguments = node.child_by_field_name("arguments")
         if arguments is not None and _ASSERTS.search(tree.read(called)):
             found.append(next(iter(arguments.named_children[:2][::-1]), None))
+    for node in tree.nodes["words"]:  # a macro of Rust
+        if node.parent is not None and tree.read(node.parent).startswith("assert_eq!"):
+            found.append(node.named_children[-1] if node.named_children else None)
     literals = {each.id for name in ("number", "string") for each in tree.nodes[name]}
     nodes = {each.start_byte: each for each in found if each is not None and each.id in literals}
     source = bytearray(tree.text)
@@ -176,5 +179,5 @@ def expect_others(path: str, text: str, word: str) -> tuple[str, int] | None:
         said = tree.read(node)
         other = f"{said[:-1]}{word}{said[-1]}" if said[-1:] in "\"'`" else f"{_OFFSET}{said}"
         source[node.start_byte : node.end_byte] = other.encode()
-    lines = [each.start_point.row + 1 for each in nodes.values()]
-    return (source.decode("utf-8", "replace"), min(lines)) if nodes else None
+    lines = sorted(each.start_point.row + 1 for each in nodes.values())
+    return (source.decode("utf-8", "replace"), lines) if nodes else None
