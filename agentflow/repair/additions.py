@@ -104,7 +104,6 @@ def _limit(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
 
 
 def _reuse(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
-    """Yield another short expression of the function in place of one, of a fitting type."""
     text = code.get_text(node)
     if not _is_value(code, node) or len(text) > 40:
         return
@@ -379,7 +378,6 @@ def _exchange(code: Code, node: ast.stmt, _: Hints) -> Iterator[Mutation]:
 
 
 def _guard(code: Code, node: FunctionNode | ast.For, hints: Hints) -> Iterator[Mutation]:
-    """Yield a way out at the start of a function, and of a round."""
     first = node.body[1 if _is_docstring(node.body[0]) and len(node.body) > 1 else 0]
     if _find_block(code, first) is None:
         return
