@@ -42,6 +42,10 @@ class Grammar(Record):
     """What a function may return in place of its result; `{type}` is the result's type."""
     early_return: str = ""
     """A statement by which any function ends with a default, `{results}` its defaults by type."""
+    other_return: str = ""
+    """A statement by which it ends with another result, which a test that expects the default notices."""
+    other_results: tuple[tuple[str, str], ...] = ()
+    """Another result than the default of a type."""
     unwrapped: str = "{}"
     """What stands for a value whose `await`, slice or error check is left out."""
     rethrow: str = ""
@@ -70,6 +74,7 @@ GRAMMARS = (
         failed_body="return None",
         defaults=("None",),
         early_return="return",
+        other_return="return True",
         rethrow="raise",
         other_error="ArithmeticError()",
         narrow_errors=("ValueError", "TypeError", "LookupError", "OSError"),
@@ -80,6 +85,7 @@ GRAMMARS = (
         package="tree_sitter_javascript",
         defaults=("undefined",),
         early_return="return",
+        other_return="return true",
         rethrow="{ throw new Error(); }",
     ),
     Grammar(
@@ -90,6 +96,7 @@ GRAMMARS = (
         queries=("javascript", "typescript"),
         defaults=("undefined",),
         early_return="return undefined!",
+        other_return="return true as never",
         rethrow="{ throw new Error(); }",
     ),
     Grammar(
@@ -100,6 +107,7 @@ GRAMMARS = (
         queries=("javascript", "typescript"),
         defaults=("undefined",),
         early_return="return undefined!",
+        other_return="return true as never",
         rethrow="{ throw new Error(); }",
     ),
     Grammar(
@@ -110,6 +118,11 @@ GRAMMARS = (
         failed_body='{ panic("") }',
         defaults=("*new({type})",),
         early_return="return {results}",
+        other_return="return {results}",
+        other_results=(
+            *(("bool", "true"), ("string", '"other"')),
+            *((name, "1") for name in ("int", "int32", "int64", "uint", "uint64", "byte", "float64")),
+        ),
         is_loose=False,
     ),
     Grammar(
@@ -148,6 +161,7 @@ GRAMMARS = (
         package="tree_sitter_java",
         failed_body="{ throw new RuntimeException(); }",
         defaults=("null", "0"),
+        early_return="if (true) throw new RuntimeException()",
         rethrow="{ throw new RuntimeException(); }",
         is_loose=False,
     ),
@@ -160,6 +174,8 @@ GRAMMARS = (
         empty_body="nil",
         failed_body="nil",
         defaults=("nil",),
+        early_return="return nil",
+        other_return="return true",
         rethrow="; raise",
         other_error="ArithmeticError",
     ),
@@ -171,6 +187,8 @@ GRAMMARS = (
         negation="! {}",
         nothing=":",
         empty_body="{ :; }",
+        early_return="return 0",
+        other_return="return 1",
         leave="break",
     ),
 )

@@ -219,11 +219,13 @@ def explain_silence(results: _Results | None) -> tuple[str, ...]:
 
 
 def list_proven_tests(results: _Results) -> frozenset[str]:
-    """Return the new and changed tests if every probe shows that they fail without the code."""
-    kinds = (ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK)
-    found = [each for each in results if each.kind in kinds]
-    is_clear = all(each.end is ProbeEnd.RED_AS_IT_MUST for each in found)
-    return frozenset(test for each in found if is_clear for test in each.tests)
+    """Return the new and changed tests if each fails with default results of the code, or with others."""
+    alone = [each for each in results if each.kind is ProbeKind.TESTS_ONLY]
+    proven = frozenset(test for each in alone for test in each.tests)
+    is_left = any(not {*each.subjects} <= proven for each in alone)
+    without = (each for each in results if each.kind is ProbeKind.WITHOUT_HUNK)
+    is_clear = all(each.end is ProbeEnd.RED_AS_IT_MUST for each in without)
+    return frozenset() if is_left or not is_clear else proven
 
 
 def find_blind_checks(results: _Results, changed: Iterable[str]) -> tuple[str, ...]:

@@ -20,19 +20,22 @@ _WHILE_TESTING = (
 )
 
 
-def give_defaults(path: str, text: str) -> str | None:
+def give_defaults(path: str, text: str, *, is_other: bool = False) -> str | None:
     """Return code in which every function ends at once with a default result; None where that is unknown.
 
+    With `is_other` it is another one, where the language has any.
     A package may call its functions as it is loaded: under pytest those of Python do so while a test runs.
     """
     tree = parse_source(path, text)
-    if tree is None or not tree.grammar.early_return or not tree.nodes["body"]:
+    wanted = (tree.grammar.other_return if is_other else tree.grammar.early_return) if tree else ""
+    if tree is None or not wanted or not tree.nodes["body"]:
         return None
+    others = dict(tree.grammar.other_results if is_other else ())
     source = bytearray(tree.text)
     for node in reversed(tree.nodes["body"]):
         kinds = list_result_types(tree, node.parent) if node.parent else []
-        results = ", ".join(tree.grammar.defaults[0].format(type=kind) for kind in kinds)
-        statement = tree.grammar.early_return.format(results=results)
+        results = ", ".join(others.get(kind) or tree.grammar.defaults[0].format(type=kind) for kind in kinds)
+        statement = wanted.format(results=results)
         inside = node.start_byte + (source[node.start_byte : node.start_byte + 1] == b"{")
         begin = source[source.rfind(b"\n", 0, inside) + 1 : inside].decode()
         behind = "; "

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from agentflow.core.evidence import CheckRun
 from agentflow.core.languages import is_source
 from agentflow.core.test_ids import get_test_function, is_test_in
-from agentflow.core.verdict import ProbeKind
+from agentflow.core.verdict import ProbeKind, ProbeResult
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.diff.other_tests import list_tests_on
 from agentflow.verdict.probes.breaking import give_defaults
@@ -74,10 +74,21 @@ def _by_file(context: ProbeContext) -> dict[str, list[str]]:
     return found
 
 
-def probe_tests_alone(context: ProbeContext) -> Iterator[Probe]:
-    """Yield the new and changed tests with each function of the product giving a default result."""
+def probe_tests_alone(context: ProbeContext, known: tuple[ProbeResult, ...]) -> Iterator[Probe]:
+    """Yield the new and changed tests with each function of the product giving a default result.
+
+    Those that pass then may expect a default: they come again with other results.
+    """
     final, paths = context.tests, [each.path for each in context.inspection.checks]
-    if final is None:
+    if final is None or len(known) > 1:
+        return
+    if known:
+        left, is_python = frozenset(known[0].subjects), paths[0].endswith(".py")
+        broken = _break_product(context, is_python=is_python, is_other=True)
+        if left and broken and known[0].kind is ProbeKind.TESTS_ONLY:
+            check = narrow_quietly(final.check, left) if is_python else final.check
+            made = context.plan(ProbeKind.TESTS_ONLY, final.replace(check=check), broken)
+            yield made.replace(tests=left)
         return
     if context.inspection.new_fixtures:
         yield from _of_fixtures(context, final)
@@ -85,18 +96,21 @@ def probe_tests_alone(context: ProbeContext) -> Iterator[Probe]:
     is_python, wanted = paths[0].endswith(".py"), context.inspection.changed_tests
     if any(path.endswith(".py") is not is_python for path in paths):
         return
-    known = frozenset() if is_python else _tests_before(context)
+    before = frozenset() if is_python else _tests_before(context)
     named = {
         (test, name)
-        for test in context.passed - known
+        for test in context.passed - before
         for name in wanted
         if (is_python and get_test_function(test) == name and is_test_in(test, paths))
         or (not is_python and _is_named(test, name))
     }
     broken = _break_product(context, is_python=is_python)
+    tests = frozenset(test for test, _ in named)
+    if not is_python and {name for _, name in named} != wanted:
+        tests = context.passed - before  # a runner that names assertions, not tests: tape
+        wanted = frozenset(name for _, name in named)
     # one that does not pass, or is no test, would show nothing
-    if broken and {name for _, name in named} == wanted:
-        tests = frozenset(test for test, _ in named)
+    if broken and tests and {name for _, name in named} == wanted:
         check = narrow_quietly(final.check, tests) if is_python else final.check
         made = context.plan(ProbeKind.TESTS_ONLY, final.replace(check=check), broken)
         yield made.replace(tests=tests)
@@ -125,9 +139,15 @@ def _tests_before(context: ProbeContext) -> frozenset[str]:
     return base.tests_with_result if base else frozenset()
 
 
-def _break_product(context: ProbeContext, *, is_python: bool) -> dict[str, str | None]:
+def _break_product(
+    context: ProbeContext, *, is_python: bool, is_other: bool = False
+) -> dict[str, str | None]:
     git, tree, surface = context.git, context.trees[1], context.task.surface
     paths = [path for path in git.list_paths(tree) if path.endswith(".py") is is_python]
     paths = [path for path in paths if is_source(path) and not is_check_file(surface, path)]
     found = git.read_files(tree, paths, _TEST_BYTES)
-    return {path: text for path, before in found.items() if (text := give_defaults(path, before)) is not None}
+    return {
+        path: text
+        for path, before in found.items()
+        if (text := give_defaults(path, before, is_other=is_other)) is not None
+    }

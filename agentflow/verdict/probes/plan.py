@@ -66,7 +66,7 @@ def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     if not has_no_failure(context.case) or explain_silence(known) or context.case.is_renaming:
         return ()
     if context.inspection.changed_tests or context.inspection.new_fixtures:
-        return () if known else tuple(probe_tests_alone(context))
+        return tuple(probe_tests_alone(context, known))
     product = context.list_product_files()
     if not product:
         return ()

@@ -151,7 +151,8 @@ class Probe(Record):
         """Return the result of a run from what it showed."""
         result = self._result(self._end(shown), shown.execution.seconds)
         if self.kind is ProbeKind.TESTS_ONLY:
-            return result.replace(tests=tuple(sorted(self.tests)))
+            red = self.tests & shown.list_ids(*RED)
+            return result.replace(tests=tuple(sorted(red)), subjects=tuple(sorted(self.tests - red)))
         if self.kind is ProbeKind.ORACLE and not self.copies and result.end is ProbeEnd.SILENT:
             return result.replace(softened=self.subjects)
         if self.copies:

@@ -100,7 +100,7 @@ AROUND: tuple[Entry, ...] = (
     Entry("a typo beside an example that is run", "examples", _EXAMPLES, "fix the typo 'nummber' in roman.py", (Edit("roman.py", "nummber", "number"),)),
     Entry("a function is new, its example is the test", "examples", _EXAMPLES, "add arabic(text) to roman.py, with an example",
           (Edit("roman.py", "    return found\n", '    return found\n\n\ndef arabic(text):\n    """Return the number of a Roman numeral.\n\n    >>> arabic("XIV")\n    14\n    """\n'
-                "    return next(number for number in range(40) if roman(number) == text)\n"),)),
+                "    return next(number for number in range(40) if roman(number) == text)\n"),), ends=frozenset({4}), caveat="unproved"),
     Entry("an example gains a line, the code a fix", "examples", _EXAMPLES, "roman() in roman.py should write 40 as XL",
           (Edit("roman.py", "_SIGNS = [", '_SIGNS = [(40, "XL"), '), Edit("roman.py", "    'XIV'\n", "    'XIV'\n    >>> roman(41)\n    'XLI'\n")), ends=frozenset({4}), caveat="unproved"),
     Entry("the implementer runs the tests, nothing ignores caches", "leavings", FLAT.but(_SHORTEN, Put(".gitignore", ".venv/\n")), "fix shorten in slug.py",

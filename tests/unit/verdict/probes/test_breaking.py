@@ -49,6 +49,13 @@ def test_each_function_of_python_gives_nothing_while_a_test_runs(monkeypatch: py
             "impl A {\n    fn f(&self) -> i64 {\n        1\n    }\n}\n",
             "i64 {return unsafe { std::mem::zeroed() };",
         ),
+        (
+            "A.java",
+            "class A {\n    int f() {\n        return 1;\n    }\n}\n",
+            "{if (true) throw new RuntimeException();",
+        ),
+        ("a.rb", "def f(a)\n  a + 1\nend\n", "return nil; a + 1"),
+        ("a.sh", "f() {\n  g\n}\n", "f() {return 0; "),
     ],
 )
 def test_each_function_of_another_language_gives_a_default(path: str, text: str, broken: str) -> None:
@@ -59,4 +66,24 @@ def test_each_function_of_another_language_gives_a_default(path: str, text: str,
 
 def test_an_unknown_language_is_left_alone() -> None:
     assert give_defaults("a.zig", "fn f() void {}\n") is None
-    assert give_defaults("a.java", "class A {\n    int f() {\n        return 1;\n    }\n}\n") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "other"),
+    [
+        ("a.py", "def f(a):\n    return a\n", "return True"),
+        ("a.js", "function f(a) {\n  return 1\n}\n", "{return true; "),
+        (
+            "a.go",
+            "package a\n\nfunc F() (bool, string, error) {\n\treturn g()\n}\n",
+            'return true, "other", *new(error);',
+        ),
+        ("a.rb", "def f(a)\n  a + 1\nend\n", "return true; "),
+    ],
+)
+def test_what_expects_a_default_gets_another_result(path: str, text: str, other: str) -> None:
+    assert other in (give_defaults(path, text, is_other=True) or "")
+    assert (
+        give_defaults("A.java", "class A {\n    int f() {\n        return 1;\n    }\n}\n", is_other=True)
+        is None
+    )
