@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.languages import is_source
@@ -102,7 +103,9 @@ def _find_blind_command(case: Case, path: str) -> str:
     run = find_tests(case.after)
     if run is None or not run.outcomes or not is_source(path):
         return ""
-    return "" if any(may_be_test_in(test, (path,)) for test in run.outcomes) else run.check.command
+    stem = PurePosixPath(path).stem  # `src/later.test.ts` runs as `dist/later.test.js`
+    is_seen = any(may_be_test_in(test, (path,)) or stem in test for test in run.outcomes)
+    return "" if is_seen else run.check.command
 
 
 def _list_new(case: Case, path: str) -> str:
@@ -118,6 +121,8 @@ def _explain_wanted(case: Case, hunk: Hunk) -> str:
         return "nothing that runs here reads this new file: look at it yourself, or add a test that needs it"
     if any(each.path == hunk.path and (each.added or each.moved) for each in case.dependencies):
         return "no test sees which version is named: install it, run the tests, and read what is new in it"
+    if case.wanted is Wanted.FORM and hunk in case.changed:  # a refactoring passes on both sides
+        return "add a test that notices what it does, and passes before and after"
     return hunk.wanted
 
 

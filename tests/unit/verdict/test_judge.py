@@ -658,3 +658,24 @@ def test_new_tests_that_prove_nothing_are_told_by_name() -> None:
     assert judge(case).unproved == ("test/cart.test.js: let rounds fail when the code is broken",)
     several = case.replace(tested=("test/cart.test.js", "test/more.test.js"))
     assert judge(several).unproved[0].endswith(": let each new or changed test fail when the code is broken")
+
+
+def test_tests_that_run_compiled_are_no_tests_that_did_not_run() -> None:
+    old, new = (
+        {"dist/a.test.js::adds": PASSED},
+        {"dist/a.test.js::adds": PASSED, "dist/a.test.js::rounds": PASSED},
+    )
+    case = a_case((ran(TESTS, new),), (before(TESTS, old),), tested=("src/a.test.ts",))
+    assert judge(case).unproved == ("src/a.test.ts: let dist/a.test.js::rounds fail when the code is broken",)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (Wanted.FORM, "add a test that notices what it does, and passes before and after"),
+        (Wanted.BEHAVIOUR, "add a test that fails without it"),
+    ],
+)
+def test_a_refactoring_needs_no_test_that_fails_without_it(wanted: Wanted, said: str) -> None:
+    case = a_case((GREEN,), (WAS_GREEN,), changed=LINES, wanted=wanted)
+    assert judge(case).unproved == (f"a.py:3: {said}",)
