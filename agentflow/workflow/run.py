@@ -155,7 +155,16 @@ def _end_phases(crew: Crew, task: TaskState, phases: Iterable[Phase], begin: flo
             )
         )
     passed = [each for each in phases if task.get_gate(each).status is GateStatus.PASSED]
-    return pause_after(task, task.pause_after) if task.pause_after in passed else task
+    wanted = task.pause_after
+    return pause_after(task, wanted) if wanted and _is_behind(task, wanted, passed) else task
+
+
+def _is_behind(task: TaskState, wanted: Phase, passed: list[Phase]) -> bool:
+    """Return whether a phase has passed, or is one that this task skips and would come now."""
+    order = [*Phase]
+    last = max(map(order.index, passed), default=len(order))
+    later = min((order.index(each) for each in task.steps if order.index(each) > last), default=0)
+    return wanted in passed or (wanted not in task.steps and last < order.index(wanted) < later)
 
 
 def _end_without_model(task: TaskState, error: ModelError) -> TaskState:
