@@ -32,7 +32,7 @@ _MEANS = {
     "split": "asks one question first; better split into several tasks",
 }
 
-_WHOLE = ", because no model is configured and the built-in repair engine costs nothing"
+_ENGINE = "implementer, checks, because no model is configured: the built-in repair engine needs no other"
 
 
 def route(
@@ -43,7 +43,7 @@ def route(
     """Show how a task would be classified and which roles would run. No model is asked."""
     from agentflow.api.trust import load_project_at
     from agentflow.model.tiers import REPAIR
-    from agentflow.routing.classify import classify, keep_all_roles
+    from agentflow.routing.classify import classify
     from agentflow.routing.table import load_table
     from agentflow.settings import apply_project, choose_model_name, load_settings
 
@@ -51,9 +51,9 @@ def route(
     table = load_table(settings.routing)
     found = classify(read_words(words or [], "agentflow route fix the off-by-one in pager.py"), table)
     rows = _list_rows(found)
-    full = keep_all_roles(found, table)
-    if choose_model_name(None, settings, os.environ) == REPAIR and full != found:
-        rows.append(("here", _describe_way(full.steps) + _WHOLE))
+    is_change = Phase.IMPLEMENTATION in found.steps
+    if is_change and choose_model_name(None, settings, os.environ) == REPAIR:
+        rows.append(("here", _ENGINE))
     result = {
         "class": found.complexity,
         "route": found.route,

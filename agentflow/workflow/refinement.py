@@ -84,6 +84,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         if wanted.asked and fixes_checks and not task.forced and crew.model.name != REPAIR:
             task = await try_repair(crew, task)
     if crew.model.name == REPAIR:
+        crew.store.save(task)  # where nothing is found, the task ends here
         task = await try_repair(crew, task)
     return decide_gate(task, GateStatus.PASSED, message)
 

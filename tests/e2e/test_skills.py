@@ -129,7 +129,7 @@ def test_a_skill_gives_no_right_and_runs_nothing_before_trust(repo: Repo) -> Non
     assert "!`touch owned`" in opened["content"]
     assert "were not run, because its file is not trusted" in opened["content"]
     assert written["is_error"]
-    assert ran["is_error"]
+    assert not ran["is_error"]  # in a layer that is thrown away
     assert not (repo.root / "owned").exists()
 
 
@@ -354,7 +354,7 @@ def test_a_command_in_a_skill_runs_for_readers_under_the_rules(repo: Repo) -> No
     (text,) = results(repo)
     assert "Here: it is ; touch owned\nexit 0" in text
     assert "[cat calc.py was not run: rule Bash(cat *)]" in text
-    assert "Nor: touch: " in text
+    assert "Nor: exit 0" in text
     assert not (repo.root / "owned").exists()
 
 

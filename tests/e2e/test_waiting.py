@@ -323,7 +323,7 @@ def test_killed_before_the_end_was_told_resume_tells_it(new_repo: NewRepo) -> No
 def test_refused_calls_end_in_a_forced_submission_not_in_a_failure(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
     explorer = play.findings()
-    explorer["turns"][:0] = [play.turn(play.call("Bash", command="find . -delete")) for _ in range(3)]
+    explorer["turns"][:0] = [play.turn(play.call("Bash", command="cat .env")) for _ in range(3)]
     done = repo.task(script=[explorer, *submitting(*play.MENDED, evidence="ev-0002")[1:]])
     assert done.code == 4, done.err
     (run,) = repo.runs("explorer")

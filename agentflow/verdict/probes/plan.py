@@ -70,7 +70,9 @@ def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     product = context.list_product_files()
     if not product:
         return ()
-    first = () if known else (*_find_unreadable(context, product), *probe_expectations(context))
+    first = () if known else tuple(_find_unreadable(context, product))
+    if not known and not context.case.weakened:  # of which a person is asked: nothing else has to show it
+        first += tuple(probe_expectations(context))
     later = (_break_for_others, _without)
     return (*first, *(probe for plan in later for probe in plan(context, product, known)))
 
