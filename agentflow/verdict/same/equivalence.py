@@ -108,6 +108,7 @@ def _read_program(path: str, text: str, own: Collection[str]) -> tuple[object, .
     if obeyed is None or tree is None:
         return None
     try:
+        examples = [line for each in _list_docstrings(tree) for line in _list_examples(each or "")]
         with warnings.catch_warnings(action="ignore"):
             compile(text, path, "exec", dont_inherit=True)  # a tree alone may still be no program
         if _READ_IN_A_FILE.isdisjoint(_list_names(tree)):
@@ -119,9 +120,18 @@ def _read_program(path: str, text: str, own: Collection[str]) -> tuple[object, .
                 vars(node).update(lineno=1, end_lineno=1, col_offset=0, end_col_offset=0)
         is_free = _READS_LOCALS.isdisjoint(list_words(tree))
         programs = (compile(tree, "", "exec", dont_inherit=True, optimize=each) for each in (0, 1))
-        return (obeyed, *(_list_parts(each, with_locals=not is_free) for each in programs))
+        return (obeyed, *examples, *(_list_parts(each, with_locals=not is_free) for each in programs))
     except NO_PYTHON:
         return None
+
+
+def _list_examples(docstring: str) -> Iterator[object]:
+    """Yield the examples of a docstring, which a test may run."""
+    if ">>>" in docstring:
+        from doctest import DocTestParser  # noqa: PLC0415  # it loads a debugger and a test runner
+
+        for each in DocTestParser().get_examples(docstring):
+            yield each.source, each.want, sorted(each.options.items())
 
 
 def _list_parts(code: CodeType, *, with_locals: bool) -> tuple[object, ...]:
