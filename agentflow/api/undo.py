@@ -253,10 +253,10 @@ def _require_verified(task: TaskState) -> tuple[str, str]:
 def _write_message(task: TaskState, diff: str) -> str:
     asked = to_one_line(task.title, _MESSAGE_CHARS)
     summary = to_one_line(task.change.summary, _MESSAGE_CHARS) if task.change else ""
-    subject = to_one_line(_FIRST_SENTENCE.split(summary or asked, 1)[0].rstrip("."), _SUBJECT_CHARS)
+    subject = to_one_line(_FIRST_SENTENCE.split(summary or asked, 1)[0].rstrip(".;"), _SUBJECT_CHARS)
     word = _WORD.match(subject)
     is_name = word is None or re.search(rf"\b{re.escape(word[0])}\b", diff)
-    body = (summary if subject != summary.rstrip(".") else "", f"Task: {asked}" if summary else "")
+    body = (summary if subject != summary.rstrip(".;") else "", f"Task: {asked}" if summary else "")
     verdict = task.verdict
     caveats = f" ({', '.join(verdict.caveats)})" if verdict and verdict.caveats else ""
     trailers = {

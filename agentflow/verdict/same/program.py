@@ -87,7 +87,7 @@ def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...]) -> bool:
         if private and not naming.isdisjoint(git.find_mentions(tree, private)):
             return True
         place = PurePosixPath(each.path)
-        stem = place.parent.name if place.stem == "__init__" else place.stem
+        stem = re.escape(place.parent.name if place.stem == "__init__" else place.stem)
         words = "|".join(map(re.escape, gone))
         imported = rf"from [\w.]*\b({stem}|\.) import [^#\n]*(\b({words})\b|\*|\()"
         taken = re.compile(rf"\b{stem}\.({words})\b|{imported}")
