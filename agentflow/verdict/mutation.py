@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from agentflow.checks.run import Shown
 from agentflow.core.events import Probing
-from agentflow.core.evidence import RED, Check, Side, TestOutcome
+from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import MutantEnd, MutantResult, ProbeResult
@@ -19,11 +19,11 @@ from agentflow.mutants.trial import MutantOrder, TriedMutant, order_mutants
 from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.checking import JudgeContext
+from agentflow.verdict.diff.hunks import LineSpan, split_change
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.mixed_sides import lay_new_checks
-from agentflow.verdict.probes.hunks import LineSpan, split_change
 from agentflow.verdict.probes.probe import ProbeContext
-from agentflow.verdict.proofs import explain_silence, find_proofs
+from agentflow.verdict.proofs import explain_silence, find_proof, find_proofs
 from agentflow.verdict.runner import Place, run_apart
 from agentflow.verdict.target_tests import narrow_quietly
 from agentflow.workspace.mixed_tree import ChangedTexts
@@ -32,7 +32,6 @@ _SECONDS = 20.0
 """The time of all mutants beside that of one run of the tests."""
 _LEAST_LIMIT = 10.0
 _PATIENCE = 5
-_ALL = 1 << 30
 _MOST_KILLERS = 5
 _AT_ONCE = 2
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]*\w)")
@@ -42,8 +41,8 @@ _RAISES = re.compile(r"\b(?:raise|throw|panic!?)\b")
 class MutationPlan(Record):
     """The mutants of a change, and the tests that may notice them."""
 
-    texts: Mapping[str, str]
-    """The files that they change, as they are without them."""
+    texts: Mapping[str, str | None]
+    """The files that they change, as they are without them; None for one that is gone."""
     mutants: tuple[Mutant, ...]
     check: Check
     passing: frozenset[str]
@@ -62,7 +61,7 @@ class MutationPlan(Record):
 
     @classmethod
     def of(
-        cls, texts: Mapping[str, str], mutants: Iterable[Mutant], check: Check, took: float
+        cls, texts: Mapping[str, str | None], mutants: Iterable[Mutant], check: Check, took: float
     ) -> "MutationPlan":
         """Return a plan for a check that usually takes so many seconds."""
         limit = min(check.timeout, max(_LEAST_LIMIT, _PATIENCE * took))
@@ -72,6 +71,12 @@ class MutationPlan(Record):
             check=check.replace(timeout=limit),
             passing=frozenset(),
             seconds=_SECONDS + took,
+        )
+
+    def pick_python(self, mutants: Iterable[Mutant]) -> tuple[Mutant, ...]:
+        """Return the mutants of Python files that are there, which forks of one process can try."""
+        return tuple(
+            each for each in mutants if each.path.endswith(".py") and self.texts[each.path] is not None
         )
 
 
@@ -85,18 +90,30 @@ def plan_mutants(context: ProbeContext, probes: tuple[ProbeResult, ...]) -> tupl
 
 
 def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
-    final, product = context.tests, {each.path: each for each in context.list_product_files()}
-    if final is None or context.case.is_blocked(final) or not (context.passed or final.green):
-        return ()
-    hunks = _split(product)
-    new = [
-        mutant
-        for hunk in hunks
-        for mutant in list_mutants(hunk.path, hunk.change.after, hunk.new_numbers) or ()
+    product = {each.path: each for each in context.list_product_files()}
+    hunks = split_change(product.values())
+    proofs = frozenset(find_proof(context.case))
+    # a change of one hunk was taken back to see that its tests prove it
+    taken = [_take_back(hunk) for hunk in hunks] if proofs and len(hunks) > 1 else []
+    checks = [run for run in context.case.after if run.green and run.check.name is not CheckName.TESTS]
+    plans = [
+        _plan_side(context, product, taken, run, Side.FINAL).replace(passing=frozenset())
+        for run in checks
+        if str(run.check.name) in proofs
     ]
-    numbers = frozenset(_NUMBER.findall(context.task.task))
-    plan = _plan_side(context, product, new, Side.FINAL).replace(first=context.proving, numbers=numbers)
-    plans = (plan, *_plan_lost_errors(context, product, hunks))
+    final = context.tests
+    if final is not None and not context.case.is_blocked(final) and (context.passed or final.green):
+        new = [
+            mutant
+            for hunk in hunks
+            for mutant in list_mutants(hunk.path, hunk.change.after, hunk.new_numbers) or ()
+        ]
+        numbers = frozenset(_NUMBER.findall(context.task.task))
+        plan = _plan_side(context, product, [*taken, *new], final, Side.FINAL)
+        plans += [
+            plan.replace(first=context.proving, numbers=numbers),
+            *_plan_lost_errors(context, product, hunks),
+        ]
     return tuple(each.replace(hunks=hunks) for each in plans if each.mutants)
 
 
@@ -107,7 +124,7 @@ def _plan_lost_errors(
 
     A mend that takes a guard away beside it passes all tests, if none of them is about the guard.
     """
-    base = find_tests(context.case.before)
+    base, final = find_tests(context.case.before), context.tests
     kept = context.passed & base.list_ids(TestOutcome.PASSED) if base else frozenset[str]()
     spans = [each for each in hunks if _count_raised(each.removed) > _count_raised(each.added)]
     lost = [
@@ -117,8 +134,8 @@ def _plan_lost_errors(
         for mutant in list_mutants(span.path, span.change.before, span.old_numbers) or ()
         if mutant.operator is Operator.STATEMENT and _RAISES.match(mutant.before)
     ]
-    if kept and lost:
-        yield _plan_side(context, product, lost, Side.BASE).replace(passing=kept)
+    if final is not None and kept and lost:
+        yield _plan_side(context, product, lost, final, Side.BASE).replace(passing=kept)
 
 
 def _count_raised(text: str) -> int:
@@ -139,7 +156,7 @@ def _plan_both_sides(context: ProbeContext) -> tuple[MutationPlan, ...]:
     if not is_told or not {each.path for each in context.case.changed} <= product.keys():
         return ()
     old, new = list[Mutant](), list[Mutant]()
-    hunks = _split(product)
+    hunks = split_change(product.values())
     for hunk in hunks:
         change = hunk.change
         went = list_mutants(change.path, change.before, hunk.old_numbers) or ()
@@ -155,27 +172,29 @@ def _plan_both_sides(context: ProbeContext) -> tuple[MutationPlan, ...]:
         old += went
         new += came
     plans = (
-        _plan_side(context, product, new, Side.FINAL),
-        _plan_side(context, product, old, Side.BASE).replace(passing=kept),
+        _plan_side(context, product, new, final, Side.FINAL),
+        _plan_side(context, product, old, final, Side.BASE).replace(passing=kept),
     )
     return tuple(each.replace(hunks=hunks) for each in plans if each.mutants)
 
 
-def _split(product: Mapping[str, ChangedTexts]) -> tuple[LineSpan, ...]:
-    return tuple(hunk for piece in split_change(product.values(), _ALL) for hunk in piece.hunks)
-
-
 def _plan_side(
-    context: ProbeContext, product: Mapping[str, ChangedTexts], mutants: list[Mutant], code: Side
+    context: ProbeContext,
+    product: Mapping[str, ChangedTexts],
+    mutants: list[Mutant],
+    run: CheckRun,
+    code: Side,
 ) -> MutationPlan:
-    final = context.tests
-    assert final is not None
     is_now = code is Side.FINAL
-    texts = {path: each.after if is_now else each.before for path, each in product.items()}
-    took = final.evidence.seconds if final.evidence else 0.0
+    texts = {path: _read_side(each, is_now=is_now) for path, each in product.items()}
+    took = run.evidence.seconds if run.evidence else 0.0
     tree = context.trees[1] if is_now else lay_new_checks(context.git, context.task)
-    plan = MutationPlan.of(texts, mutants, final.check, took)
+    plan = MutationPlan.of(texts, mutants, run.check, took)
     return plan.replace(tree=tree, code=code, passing=context.passed)
+
+
+def _read_side(change: ChangedTexts, *, is_now: bool) -> str | None:
+    return (change.before, change.after)[is_now] if change.modes[is_now].strip("0") else None
 
 
 def _take_back(hunk: LineSpan) -> Mutant:
@@ -199,7 +218,7 @@ async def try_plans(
     """Return the outcome of each mutant, tried in copies side by side."""
     shares = list[tuple[MutationPlan, tuple[Mutant, ...]]]()
     for plan in plans:
-        python = tuple(each for each in plan.mutants if each.path.endswith(".py"))
+        python = plan.pick_python(plan.mutants)
         others = tuple(each for each in plan.mutants if each not in python)
         # forks share one traced run
         shares += [
@@ -215,7 +234,16 @@ async def try_plans(
     context.checking.emit(Probing(done=0, total=total))
     found = await run_apart(context.sandbox.level, *(partial(work, *each) for each in shares))
     context.checking.emit(Probing(done=total, total=total))
-    return tuple(each for share in found for each in share)
+    return tuple(_merge(each for share in found for each in share))
+
+
+def _merge(results: Iterable[MutantResult]) -> Iterator[MutantResult]:
+    """Yield each result once: a hunk that several checks were to miss is killed where one does."""
+    found = list(results)
+    taken = [each for each in found if each.operator == Operator.TAKEN_BACK]
+    yield from (each for each in found if each not in taken)
+    last = {each.hunk: each for each in sorted(taken, key=lambda each: each.outcome is MutantEnd.KILLED)}
+    yield from last.values()
 
 
 def try_mutants(
@@ -223,7 +251,7 @@ def try_mutants(
 ) -> Iterator[MutantResult]:
     """Yield the outcome of each mutant in one copy; none begins after the end, by the monotonic clock."""
     left = list(mutants)
-    python = tuple(each for each in left if each.path.endswith(".py"))
+    python = plan.pick_python(left)
     order = MutantOrder(
         check=plan.check,
         passing=plan.passing,
@@ -241,17 +269,18 @@ def try_mutants(
 
 def _try_alone(place: Place, plan: MutationPlan, mutant: Mutant) -> TriedMutant:
     assert place.stage is not None
+    text = plan.texts[mutant.path]
     tried = TriedMutant(mutant=mutant, outcome=MutantEnd.SURVIVED)
     checks = {narrow_quietly(plan.check, plan.first): plan.first, plan.check: plan.passing}
     for check, passing in checks.items():
-        code = mutant.apply(plan.texts[mutant.path])
+        code = mutant.apply(text or "")
         place.stage.replace_file(mutant.path, code.encode())
         shown, _ = place.try_elsewhere(check)
         place.stage.restore(lambda _: False)
         tried = _read(shown, passing, tried)
         if tried.outcome in (MutantEnd.KILLED, MutantEnd.TIMED_OUT):
             break
-    place.stage.replace_file(mutant.path, plan.texts[mutant.path].encode())
+    place.stage.replace_file(mutant.path, None if text is None else text.encode())
     return tried
 
 
@@ -301,5 +330,5 @@ def _to_result(plan: MutationPlan, tried: TriedMutant) -> MutantResult:
 
 def _is_told(plan: MutationPlan, mutant: Mutant) -> bool:
     """Return whether a bound moves beside a number that the task names."""
-    row = plan.texts[mutant.path].splitlines()[mutant.line - 1]
+    row = (plan.texts[mutant.path] or "").splitlines()[mutant.line - 1]
     return mutant.operator is Operator.BOUND and not plan.numbers.isdisjoint(_NUMBER.findall(row))

@@ -19,6 +19,7 @@ from agentflow.core.verdict import (
     ProofKind,
     pick_survivors,
 )
+from agentflow.mutants.operators import Operator
 from agentflow.redact import list_some
 from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case, find_tests
@@ -249,13 +250,18 @@ def find_blind_checks(results: _Results, changed: Iterable[str]) -> tuple[str, .
 def list_hunks(case: Case) -> tuple[Hunk, ...]:
     """Return the changed places: whether a test fails without each, and those where a mutant survives."""
     found: dict[Hunk, bool] = {}
-    for each in (each for each in case.probes or () if each.kind is ProbeKind.WITHOUT_HUNK):
-        for hunk in each.hunks:
-            found[hunk] = found.get(hunk, False) or each.end is ProbeEnd.RED_AS_IT_MUST
+    older = (each for each in case.probes or () if each.kind is ProbeKind.WITHOUT_HUNK)
+    for probe in older:
+        for hunk in probe.hunks:
+            found[hunk] = found.get(hunk, False) or probe.end is ProbeEnd.RED_AS_IT_MUST
+    late = (MutantEnd.NOT_TRIED, MutantEnd.TIMED_OUT)
+    taken = [each for each in case.mutants if each.operator == Operator.TAKEN_BACK and each.hunk]
+    found |= {each.hunk: not each.is_unnoticed for each in taken if each.hunk and each.outcome not in late}
     pieces = tuple(hunk.replace(proved=is_red) for hunk, is_red in found.items())
     if case.approval is not None and case.approval.approved:
         return pieces  # a person knows that the tests see less now
-    return (*pieces, *(_to_hunk(each) for each in pick_survivors(case.mutants) if each.is_strong))
+    others = (each for each in pick_survivors(case.mutants) if each.is_strong and each not in taken)
+    return (*pieces, *map(_to_hunk, others))
 
 
 def _to_hunk(survivor: MutantResult) -> Hunk:

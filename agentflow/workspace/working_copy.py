@@ -154,17 +154,20 @@ class WorkingCopy:
     def _is_touched(self) -> bool:
         return self._untouched is None or self._untouched != self._marks()
 
-    def replace_file(self, path: str, content: bytes) -> None:
-        """Write a file of the tree with other content, which is no change by a check.
+    def replace_file(self, path: str, content: bytes | None) -> None:
+        """Write a file of the tree with other content, or remove it, which is no change by a check.
 
         It is later than all that was built of the file before, and by a whole second than its content before:
         `make` compares times, Python keeps compiled code by second and size.
         """
         place = self.view.top / path
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
-        self._written[path] = max(time.time(), self._written.get(path, 0.0) + 1)
-        os.utime(place, (self._written[path],) * 2)
+        if content is None:
+            place.unlink(missing_ok=True)
+        else:
+            place.write_bytes(content)
+            self._written[path] = max(time.time(), self._written.get(path, 0.0) + 1)
+            os.utime(place, (self._written[path],) * 2)
         if self._untouched is not None:
             self._untouched = self._marks()
 

@@ -9,22 +9,18 @@ from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.languages.grammars import find_grammar
 from agentflow.mutants.operators import list_unreadable
 from agentflow.verdict.case import find_tests
+from agentflow.verdict.diff.hunks import split_change
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.probes.breaking import Canary, make_canary, refuse
-from agentflow.verdict.probes.hunks import split_change, take_back
 from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_alone
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
-from agentflow.verdict.proofs import explain_silence, find_proof
+from agentflow.verdict.proofs import explain_silence
 from agentflow.verdict.surface import Kind, find_kind, is_check_file
-from agentflow.verdict.target_tests import find_python_part, narrow_quietly
+from agentflow.verdict.target_tests import find_python_part
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _Results = tuple[ProbeResult, ...]
 _TEXT_BYTES = 200_000
-_ALL = 1 << 30
-_MOST_PIECES = 8
-_PIECES_SECONDS = 30.0
-"""The time of all pieces of a change, one after the other; there are fewer where a run takes long."""
 
 
 def plan_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
@@ -73,14 +69,13 @@ def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     first = () if known else tuple(_find_unreadable(context, product))
     if not known and not context.case.weakened:  # of which a person is asked: nothing else has to show it
         first += tuple(probe_expectations(context))
-    later = (_break_for_others, _without)
-    return (*first, *(probe for plan in later for probe in plan(context, product, known)))
+    return (*first, *_break_for_others(context, product, known))
 
 
 def _find_unreadable(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
     """Yield the code whose changed lines no grammar reads, so that nothing can be tried of it."""
     final = context.tests
-    spans = (hunk for piece in split_change(product, _ALL) for hunk in piece.hunks if is_source(hunk.path))
+    spans = (hunk for hunk in split_change(product) if is_source(hunk.path))
     found = [(each, list_unreadable(each.path, each.change.after, each.new_numbers)) for each in spans]
     places = dict.fromkeys(
         f"{each.path}:{lines[0]}" if find_grammar(each.path) else each.path for each, lines in found if lines
@@ -116,31 +111,3 @@ def _list_faulty(context: ProbeContext, base: CheckRun) -> frozenset[str]:
     named = {finding.partition(":")[0].removeprefix("./") for finding in base.findings}
     known = named.intersection(context.git.list_paths(context.trees[1]))
     return frozenset(path for path in known if not is_check_file(context.task.surface, path))
-
-
-def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results) -> Iterator[Probe]:
-    checks = list(_provers(context))
-    told = [each for each in known if each.kind is ProbeKind.WITHOUT_HUNK]
-    runs = context.case.select(again=True) or context.case.select(code=Side.BASE) or context.case.after
-    seconds = max((run.evidence.seconds for run in runs if run.evidence), default=0.0)
-    pieces = split_change(product, min(_MOST_PIECES, int(_PIECES_SECONDS / max(seconds, 0.1))))
-    for piece in pieces if checks and len(pieces) > 1 else ():
-        hunks = tuple(hunk.lines for hunk in piece.hunks)
-        mine = [each for each in told if each.hunks == hunks]
-        if all(each.end is ProbeEnd.SILENT for each in mine) and len(mine) < len(checks):
-            run, tests = checks[len(mine)]
-            made = context.plan(ProbeKind.WITHOUT_HUNK, run, take_back(piece))
-            yield made.replace(subjects=tuple(hunk.place for hunk in hunks), hunks=hunks, tests=tests)
-
-
-def _provers(context: ProbeContext) -> Iterator[tuple[CheckRun, frozenset[str]]]:
-    """Yield the checks that may fail without a piece: proving tests, other proving checks, all tests."""
-    final, proved = context.tests, {*find_proof(context.case)}
-    if final is not None and context.proving:
-        check = narrow_quietly(final.check, context.proving)
-        yield final.replace(check=check), context.proving
-        if check != final.check:
-            yield final, context.passed
-    for run in context.case.after:
-        if str(run.check.name) in proved:
-            yield run, frozenset()

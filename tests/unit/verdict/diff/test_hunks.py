@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.verdict.probes.hunks import Piece, split_change, take_back
+from agentflow.verdict.diff.hunks import split_change
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 OLD = """import os
@@ -19,26 +19,22 @@ def third(c):
 """
 
 
-def place_of(piece: Piece) -> str:
-    return ", ".join(hunk.lines.place for hunk in piece.hunks)
-
-
 def a_change(after: str, before: str = OLD, path: str = "calc.py") -> ChangedTexts:
     modes = ("100644" if before else "000000", "100644" if after else "000000")
     return ChangedTexts(path=path, before=before, after=after, modes=modes)
 
 
-def places(*changes: ChangedTexts, most: int = 8) -> list[str]:
-    return [", ".join(hunk.lines.place for hunk in piece.hunks) for piece in split_change(changes, most)]
+def places(*changes: ChangedTexts) -> list[str]:
+    return [hunk.lines.place for hunk in split_change(changes)]
 
 
 def test_each_function_that_was_changed_is_a_piece() -> None:
     new = OLD.replace("return a", "return a + 1").replace("return c", "return c + 1")
     change = a_change(new)
-    first, third = split_change([change], 8)
-    assert (first.hunks[0].lines.place, third.hunks[0].lines.place) == ("calc.py:5", "calc.py:13")
-    assert take_back(first) == {"calc.py": new.replace("return a + 1", "return a")}
-    assert take_back(third) == {"calc.py": new.replace("return c + 1", "return c")}
+    first, third = split_change([change])
+    assert (first.lines.place, third.lines.place) == ("calc.py:5", "calc.py:13")
+    assert first.take_back() == new.replace("return a + 1", "return a")
+    assert third.take_back() == new.replace("return c + 1", "return c")
 
 
 @pytest.mark.parametrize(
@@ -54,39 +50,24 @@ def test_what_no_program_depends_on_is_no_piece(old: str, new: str) -> None:
     assert places(a_change(OLD.replace("return a", "return a + 1").replace(old, new))) == ["calc.py:5"]
 
 
-def test_an_import_goes_with_the_lines_that_use_it() -> None:
-    new = OLD.replace("import os\n", "import math\nimport os\n").replace("return c", "return math.ceil(c)")
-    assert places(a_change(new)) == ["calc.py:1, calc.py:14"]
-    unused = OLD.replace("import os\n", "import math\nimport os\n").replace("return c", "return c + 1")
-    assert places(a_change(unused)) == ["calc.py:1", "calc.py:14"]
-
-
 def test_functions_that_were_added_at_once_are_pieces_of_their_own() -> None:
     more = "\n\ndef fourth(d):\n    return d\n\n\n@cached\ndef fifth(e):\n    return e\n"
     assert len(places(a_change(OLD + more))) == 2
     assert len(places(a_change(OLD + more, before=""))) == 6
 
 
-def test_code_that_moved_is_one_piece() -> None:
+def test_code_that_moved_is_asked_about_where_it_is_now() -> None:
     gone = "def third(c):\n    return c\n"
     changes = [a_change(OLD.replace(gone, "")), a_change(gone, before="", path="other.py")]
-    (piece,) = split_change(changes, 8)
-    assert {hunk.path for hunk in piece.hunks} == {"calc.py", "other.py"}
-    assert take_back(piece) == {"calc.py": OLD, "other.py": None}
+    assert places(*changes) == ["other.py:1-2"]
 
 
-def test_what_cannot_be_read_without_its_neighbour_is_one_piece_with_it() -> None:
-    old = "def f():\n    b = [\n        1,\n        2,\n    ]\n    return b\n"
-    new = old.replace("[", "{").replace("]", "}")
-    (piece,) = split_change([a_change(new, before=old)], 8)
-    assert take_back(piece) == {"calc.py": old}
-
-
-def test_more_pieces_than_can_be_tried_are_joined() -> None:
-    changes = [a_change(OLD.replace("return a", "return 1").replace("return c", "return 3")),
-               a_change(OLD.replace("return b", "return 2"), path="b.py")]  # fmt: skip
-    assert places(*changes) == ["calc.py:5", "calc.py:13", "b.py:9"]
-    assert places(*changes, most=2) == ["calc.py:5, calc.py:13", "b.py:9"]
+def test_what_c_declares_is_asked_about_where_it_is_defined() -> None:
+    header = a_change("int f(int a);\nint g(int a);\n", before="int f(int a);\n", path="a.h")
+    code = "int f(int a) {\n    return a;\n}\n"
+    defined = a_change(f"{code}\nint g(int a) {{\n    return -a;\n}}\n", before=code, path="a.c")
+    assert places(header) == ["a.h:2"]
+    assert places(header, defined) == ["a.c:4-7"]
 
 
 @pytest.mark.parametrize(
@@ -101,8 +82,8 @@ def test_comments_of_other_languages_are_no_piece_unless_a_program_obeys_them(li
 
 def test_a_file_that_is_gone_comes_back() -> None:
     change = a_change("", before=OLD)
-    (piece,) = split_change([change], 8)
-    assert take_back(piece) == {"calc.py": OLD}
+    (hunk,) = split_change([change])
+    assert hunk.take_back() == OLD
 
 
 @pytest.mark.parametrize(
