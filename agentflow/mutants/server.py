@@ -240,10 +240,12 @@ class MutantServer:
             if not is_code(raw[: edit["start"]] + edit["text"].encode() + raw[edit["end"] :]):
                 self.write(number=number, outcome="invalid")
                 continue
-            tests = self.choose(self.spans.list_lines(edit, raw))
-            outcome, killers = self.judge(edit, tests) if tests else ("no coverage", ())
+            near, far = self.choose(self.spans.list_lines(edit, raw))
+            outcome, killers = self.judge(edit, near) if near else ("no coverage", ())
+            if far and outcome in ("survived", "no coverage"):
+                outcome, killers = self.judge(edit, far)
             if outcome in ("survived", "no coverage"):
-                survivors.append((edit, {*tests}))
+                survivors.append((edit, {*near, *far}))
                 outcome = outcome if self.is_whole else "not tried"
             self.write(number=number, outcome=outcome, killers=killers)
         self.deadline = min(self.deadline, _NOW() + self.spec["seconds"] * _AGAIN)
@@ -255,20 +257,25 @@ class MutantServer:
                 if outcome == "killed":
                     self.write(number=edit["number"], outcome=outcome, killers=killers)
 
-    def choose(self, lines: set[tuple[str, int]]) -> list[str]:
-        """Return the tests that reach a line: those that prove first, then those that do so by themselves."""
+    def choose(self, lines: set[tuple[str, int]]) -> tuple[list[str], list[str]]:
+        """Return the tests that reach a line, those that prove first, and those that may do so at a distance.
+
+        What runs as something is imported may reach all of them: to collect hundreds takes seconds.
+        """
         prefixes = tuple(prefix for prefix, seen in self.shared.items() if not lines.isdisjoint(seen))
-        is_common = not lines.isdisjoint(self.common) or _ANYWHERE in self.common
+        is_common = not lines.isdisjoint(self.common)
         ranks = {}
         files: dict[str, float] = {}
         for test, took in self.seconds.items():
             seen = self.lines[test]
-            is_own = not lines.isdisjoint(seen) or _ANYWHERE in seen
-            if is_own or is_common or test.startswith(prefixes):
+            is_own = not lines.isdisjoint(seen)
+            if is_own or is_common or _ANYWHERE in seen or test.startswith(prefixes):
                 file = test.partition("::")[0]
                 files[file] = files.get(file, 0.0) + took
                 ranks[test] = (test not in self.first, not is_own, file)
-        return sorted(ranks, key=lambda test: (*ranks[test][:2], files[ranks[test][2]], ranks[test][2]))
+        found = sorted(ranks, key=lambda test: (*ranks[test][:2], files[ranks[test][2]], ranks[test][2]))
+        near = [test for test in found if not all(ranks[test][:2])]
+        return near, found[len(near) :]
 
     def judge(self, edit: dict[str, Any], tests: list[str]) -> tuple[str, Iterable[str]]:
         """Return what the tests make of a mutant, and those that fail on it and pass without it here."""

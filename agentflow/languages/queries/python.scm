@@ -46,6 +46,8 @@
 (class_definition body: (block (function_definition return_type: (_) @annotation)))
 (class_definition body: (block (function_definition parameters: (parameters (_ type: (_) @annotation)))))
 (assignment left: (identifier) @_name (#match? @_name "^__\\w+__$")) @ignored
+(assignment left: (identifier) @_name right: (_) @described
+  (#match? @_name "^__(all|author|author_email|copyright|date|description|license|title|url|version)__$"))
 (assignment right: (call function: (_) @_type) (#match? @_type "(^|\\.)(TypeVar|ParamSpec|TypeVarTuple|NewType)$")) @ignored
 (call function: (_) @_type arguments: (argument_list . (_) @ignored) (#match? @_type "(^|\\.)cast$"))
 (if_statement condition: (_) @ignored consequence: (_) @ignored (#match? @ignored "TYPE_CHECKING$"))

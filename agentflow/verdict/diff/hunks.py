@@ -15,20 +15,6 @@ from agentflow.verdict.surface import is_document
 from agentflow.verdict.syntax import AnyFunction, Definition, find_first_line, is_literal, read_python
 from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
 
-_DESCRIBES = frozenset(
-    f"__{each}__"
-    for each in (
-        "version",
-        "author",
-        "author_email",
-        "copyright",
-        "date",
-        "description",
-        "license",
-        "title",
-        "url",
-    )
-)
 _FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
 """A line that stands between others without a meaning of its own; a blank one parts them."""
 _INCLUDE = re.compile(r"\s*#\s*include\b")
@@ -135,15 +121,7 @@ def _is_neutral(hunk: LineSpan) -> bool:
     change = hunk.change
     taken = change.replace(before=hunk.take_back(), modes=(change.modes[1],) * 2)
     is_equal = is_equal_code(taken) or is_same_behaviour((taken,)) or _is_commented(taken)
-    return (is_equal and not is_document(taken)) or _drops_unused(hunk) or _only_describes(hunk)
-
-
-def _only_describes(hunk: LineSpan) -> bool:
-    """Return whether a hunk only says otherwise what its module is called: a version, its author."""
-    trees = [read_python(textwrap.dedent(text)) for text in (hunk.removed, hunk.added)]
-    rows = [node for tree in trees if tree for node in tree.body]
-    is_python = hunk.path.endswith(".py") and None not in trees and bool(rows)
-    return is_python and all(_read_plain(node) in _DESCRIBES for node in rows)
+    return (is_equal and not is_document(taken)) or _drops_unused(hunk)
 
 
 def _drops_unused(hunk: LineSpan) -> bool:
@@ -181,15 +159,16 @@ def _find_function(tree: ast.Module, line: int) -> str:
 
 
 def _is_commented(change: ChangedTexts) -> bool:
-    """Return whether a file differs only in what no mutant is made of: comments, docstrings, C's includes.
+    """Return whether a file differs only in what no test can be asked about.
 
-    A header says no names, so no lines are known that use it; C compiles without most of them.
+    That are comments, docstrings, what a module says of itself (`__all__`, its version), and C's includes: a
+    header says no names, so no lines are known that use it, and C compiles without most of them.
     """
     texts, is_c = (change.before, change.after), change.path.endswith(C_FAMILY)
     before, after = (
         [
             line.rstrip()
-            for line in list_code_lines(change.path, text)
+            for line in list_code_lines(change.path, text, ("docstring", "described"))
             if line.strip() and not (is_c and _INCLUDE.match(line))
         ]
         for text in texts

@@ -1,5 +1,6 @@
 """Comments: code without them, and whether two versions of a file differ in nothing else that runs."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from agentflow.core.languages import C_FAMILY, GO, RUST, SHELL
@@ -37,14 +38,14 @@ _TRAILING = regex(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?
 _Shape = tuple[str, "str | tuple[_Shape, ...]"]
 
 
-def list_code_lines(path: str, text: str) -> list[str]:
-    """Return the lines of a file without comments and docstrings, as far as these can be recognised."""
+def list_code_lines(path: str, text: str, apart: Iterable[str] = ("docstring",)) -> list[str]:
+    """Return the lines of a file without comments and some other parts, as far as these can be recognised."""
     tree = parse_source(path, text)
     if tree is None:
         bare = _BLOCK.sub(lambda found: "\n" * found[0].count("\n"), text)
         return [_TRAILING.sub("", line) for line in bare.splitlines()]
     source = bytearray(tree.text)
-    for node in (*_list_comments(tree), *tree.nodes["docstring"]):
+    for node in (*_list_comments(tree), *(node for name in apart for node in tree.nodes[name])):
         for place in range(node.start_byte, node.end_byte):
             if source[place] not in b"\r\n":
                 source[place] = ord(" ")

@@ -109,6 +109,12 @@ def test_a_version_is_no_piece_and_another_name_is_one() -> None:
     assert places(a_change(before.replace('LIMIT = "1.0"', 'LIMIT = "1.1"'), before)) == ["calc.py:2"]
 
 
+def test_the_names_that_a_module_exports_are_no_piece() -> None:
+    before = '__all__ = [\n    "first",\n    "second",\n]\n\n' + OLD
+    after = before.replace('"second"', '"second", "third"').replace("return c", "return c + 1")
+    assert places(a_change(after, before)) == ["calc.py:18"]
+
+
 def test_what_no_mutant_is_made_of_is_no_piece() -> None:
     read = '"""Counts."""\n\n\ndef count(a):\n    """Count."""\n    return a\n\n\nprint(count.__doc__)\n'
     assert places(a_change(read.replace("Counts", "Tells").replace("return a", "return b"), read)) == [
