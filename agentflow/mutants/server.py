@@ -166,12 +166,10 @@ class MutantServer:
         self.sealed.limit_memory()
         gc.collect()
         gc.freeze()
-        if not self.watch():
+        self.modules: list[str] = []
+        if not self.try_all(texts):
             self.write(control="not every test passes")
             return
-        self.load_others()
-        self.write(begun=True)
-        self.try_all(texts)
         ending = self.run([test for test in self.seconds if test in self.killers])
         if not self.killers <= ending.sound.keys():
             self.write(control="tests fail once others have run")
@@ -187,30 +185,22 @@ class MutantServer:
         modules = list(sys.modules.values())
         return any(os.path.realpath(getattr(each, "__file__", None) or "") in self.files for each in modules)
 
-    def watch(self) -> bool:
-        """Run the tests once and note what each reaches; return whether those that prove pass, and the rest.
-
-        Where the time does not suffice for the rest, a mutant that the first let live is not tried with it.
-        """
-        rest = [test for test in self.spec["passing"] if test not in self.first]
-        end = _NOW() + self.spec["seconds"] * _SHARE
-        self.modules: list[str] = []
-        for tests, until in ((sorted(self.first), self.deadline), (rest, end)):
-            if not tests:
-                continue
-            run = self.run(tests, is_watched=True, until=until)
-            is_late = _NOW() >= until
-            if not (tests is rest and self.seconds and is_late) and not run.sound.keys() >= {*tests}:
-                return False
-            self.seconds.update(run.sound)
-            for test, lines in run.lines.items():
-                self.lines.setdefault(test, set()).update(lines)
-            self.load = run.load
-            for prefix, lines in run.end.get("shared", {}).items():
-                known = self.shared.setdefault(prefix, set()) if prefix else self.common
-                known.update((path, line) for path, line in lines)
-            self.modules += run.end.get("modules", ())
+    def watch(self, tests: list[str], until: float) -> bool:
+        """Run tests once and note what each reaches; return whether they pass, those that had time to run."""
+        run = self.run(tests, is_watched=True, until=until)
+        if not (self.seconds and _NOW() >= until) and not run.sound.keys() >= {*tests}:
+            return False
+        self.seconds.update(run.sound)
+        for test, lines in run.lines.items():
+            self.lines.setdefault(test, set()).update(lines)
+        self.load = run.load
+        for prefix, lines in run.end.get("shared", {}).items():
+            known = self.shared.setdefault(prefix, set()) if prefix else self.common
+            known.update((path, line) for path, line in lines)
+        self.modules += run.end.get("modules", ())
+        self.load_others()
         self.is_whole = len(self.seconds) >= len(self.spec["passing"])
+        self.write(begun=True)
         return True
 
     def load_others(self) -> None:
@@ -230,35 +220,53 @@ class MutantServer:
             gc.collect()
             gc.freeze()
 
-    def try_all(self, texts: dict[str, bytes]) -> None:
-        survivors = []
+    def try_all(self, texts: dict[str, bytes]) -> bool:
+        """Try each mutant with the tests that prove, and what these let live with all that reach it.
+
+        Where the time does not suffice to watch the rest, what is left was not tried.
+        """
+        left: list[tuple[dict[str, Any], set[str]]] = []
         for number, edit in enumerate(self.spec["mutants"]):
-            if _NOW() >= self.deadline:
-                return
             raw = texts[edit["path"]]
             edit["number"] = number
-            if not is_code(raw[: edit["start"]] + edit["text"].encode() + raw[edit["end"] :]):
+            edit["lines"] = self.spans.list_lines(edit, raw)
+            if is_code(raw[: edit["start"]] + edit["text"].encode() + raw[edit["end"] :]):
+                left.append((edit, set()))
+            else:
                 self.write(number=number, outcome="invalid")
-                continue
-            near, far = self.choose(self.spans.list_lines(edit, raw))
-            outcome, killers = self.judge(edit, near) if near else ("no coverage", ())
-            if far and outcome in ("survived", "no coverage"):
-                outcome, killers = self.judge(edit, far)
-            if outcome in ("survived", "no coverage"):
-                survivors.append((edit, {*near, *far}))
-                outcome = outcome if self.is_whole else "not tried"
-            self.write(number=number, outcome=outcome, killers=killers)
+        rest = [test for test in self.spec["passing"] if test not in self.first]
+        for tests in (sorted(self.first), rest):
+            end = (
+                min(self.deadline, _NOW() + self.spec["seconds"] * _SHARE) if self.seconds else self.deadline
+            )
+            if tests and left:
+                if not self.watch(tests, end):
+                    return False
+                left = [each for each in left if self.is_left(*each)]
         self.deadline = min(self.deadline, _NOW() + self.spec["seconds"] * _AGAIN)
-        for edit, known in survivors if self.is_whole else ():
+        for edit, known in left if self.is_whole else ():
             # a value that one test had computed is there for all
             others = [test for test in self.seconds if test not in known]
             if others and _NOW() + self.load + sum(map(self.seconds.__getitem__, others)) < self.deadline:
                 outcome, killers = self.judge(edit, others)
                 if outcome == "killed":
                     self.write(number=edit["number"], outcome=outcome, killers=killers)
+        return True
 
-    def choose(self, lines: set[tuple[str, int]]) -> tuple[list[str], list[str]]:
-        """Return the tests that reach a line, those that prove first, and those that may do so at a distance.
+    def is_left(self, edit: dict[str, Any], known: set[str]) -> bool:
+        """Try a mutant with the tests that are known by now; say whether all let it live."""
+        outcome, killers = "survived" if known else "no coverage", list[str]()
+        for tests in self.choose(edit["lines"], known):
+            if tests and outcome in ("survived", "no coverage") and _NOW() < self.deadline:
+                outcome, killers = self.judge(edit, tests)
+                known.update(tests)
+        is_left = outcome in ("survived", "no coverage")
+        is_known = not is_left or (self.is_whole and _NOW() < self.deadline)
+        self.write(number=edit["number"], outcome=outcome if is_known else "not tried", killers=killers)
+        return is_left
+
+    def choose(self, lines: set[tuple[str, int]], known: set[str]) -> tuple[list[str], list[str]]:
+        """Return other tests that reach a line, those that prove first, and those that may at a distance.
 
         What runs as something is imported may reach all of them: to collect hundreds takes seconds.
         """
@@ -269,6 +277,8 @@ class MutantServer:
         for test, took in self.seconds.items():
             seen = self.lines[test]
             is_own = not lines.isdisjoint(seen)
+            if test in known:
+                continue
             if is_own or is_common or _ANYWHERE in seen or test.startswith(prefixes):
                 file = test.partition("::")[0]
                 files[file] = files.get(file, 0.0) + took
@@ -277,7 +287,7 @@ class MutantServer:
         near = [test for test in found if not all(ranks[test][:2])]
         return near, found[len(near) :]
 
-    def judge(self, edit: dict[str, Any], tests: list[str]) -> tuple[str, Iterable[str]]:
+    def judge(self, edit: dict[str, Any], tests: list[str]) -> tuple[str, list[str]]:
         """Return what the tests make of a mutant, and those that fail on it and pass without it here."""
         run = self.run(tests, edit, until=self.deadline)
         is_late = _NOW() >= self.deadline
@@ -285,15 +295,15 @@ class MutantServer:
         if not red:
             is_ended = bool(run.end) and run.ran.keys() >= {*tests}
             late = "not tried" if is_late else "timed out" if run.is_hung else "invalid"
-            return "survived" if is_ended else late, ()
+            return "survived" if is_ended else late, []
         sound = self.confirm(tests, max(map(tests.index, red)) + 1)
         if not sound.keys() >= {*red}:
             if _NOW() < self.deadline:
                 self.write(control="a test fails where others run before it")
                 os._exit(0)
-            return "not tried", ()
+            return "not tried", []
         if run.is_hung and red == [run.at] and sound[run.at] * _ENOUGH > self.limit(run.at)[0]:
-            return "timed out", ()
+            return "timed out", []
         self.killers.update(red)
         return "killed", red
 

@@ -115,8 +115,15 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=seen)
     probes = await run_probes(context, task, probing, plan_probes)
     plans = plan_mutants(probing, probes)
-    task = task.replace(memorised=await find_memorised(context, task, probing))
-    return task.replace(probes=probes, mutants=await try_plans(context, task, plans) if plans else ())
+
+    async def try_neighbours() -> TaskState:
+        return task.replace(memorised=await find_memorised(context, task, probing))
+
+    async def try_mutants() -> TaskState:
+        return task.replace(mutants=await try_plans(context, task, plans) if plans else ())
+
+    near, tried = await run_apart(context.sandbox.level, try_neighbours, try_mutants)
+    return tried.replace(probes=probes, memorised=near.memorised)
 
 
 def _is_read_by_tests_alone(context: JudgeContext, task: TaskState, paths: Iterable[str]) -> bool:
