@@ -29,8 +29,15 @@ from agentflow.descendants import (
 )
 from agentflow.redact import Redactor, redact_bytes
 
-INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV", "TMPDIR")
-"""The only variables of ours that a child sees, with LC_*; no key, token, proxy or PYTHON* among them."""
+INHERITED = (
+    *("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV", "TMPDIR"),
+    *("RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_HOME", "GOROOT", "GOPATH", "GOMODCACHE", "JAVA_HOME"),
+    *("GRADLE_HOME", "MAVEN_HOME", "NVM_DIR", "PYENV_ROOT", "GEM_HOME", "GEM_PATH"),
+)
+"""The only variables of ours that a child sees, with LC_*; no key, token, proxy or PYTHON* among them.
+
+The second and third row say where toolchains lie: the image `rust` has them in /usr/local, `golang` in /go.
+"""
 GRACE_SECONDS = 1.0
 """Between SIGTERM and SIGKILL."""
 _MUCH_BYTES = 4 * 1024

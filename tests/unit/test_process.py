@@ -338,8 +338,9 @@ def test_a_child_sees_what_it_needs_and_what_it_is_given(
 ) -> None:
     monkeypatch.setenv("LC_TIME", "C")
     monkeypatch.setenv("HOME", "/home-of-a-test")
+    monkeypatch.setenv("RUSTUP_HOME", "/usr/local/rustup")
     seen = shell("env", tmp_path, EXTRA="given", HOME="/other").tail.splitlines()
-    assert {"LC_TIME=C", "EXTRA=given", "HOME=/other"} <= set(seen)
+    assert {"LC_TIME=C", "EXTRA=given", "HOME=/other", "RUSTUP_HOME=/usr/local/rustup"} <= set(seen)
     assert make_child_environment()["HOME"] == "/home-of-a-test"
 
 
