@@ -25,7 +25,7 @@ from agentflow.verdict.mixed_sides import lay_new_checks
 from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.proofs import explain_silence, find_proof, find_proofs
 from agentflow.verdict.runner import Place, run_apart
-from agentflow.verdict.target_tests import narrow_quietly
+from agentflow.verdict.target_tests import narrow_quietly, skip_scripts
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _SECONDS = 20.0
@@ -262,16 +262,31 @@ def try_mutants(
     if python and (tried := place.try_forked(order)) is not None:
         yield from (_to_result(plan, each) for each in tried)
         left = [each for each in left if each not in python]
+    checks = _list_checks(place, plan) if left else {}
     for mutant in left:
         late = TriedMutant(mutant=mutant, outcome=MutantEnd.NOT_TRIED)
-        yield _to_result(plan, _try_alone(place, plan, mutant) if time.monotonic() < end else late)
+        yield _to_result(plan, _try_alone(place, plan, mutant, checks) if time.monotonic() < end else late)
 
 
-def _try_alone(place: Place, plan: MutationPlan, mutant: Mutant) -> TriedMutant:
+def _list_checks(place: Place, plan: MutationPlan) -> Mapping[Check, frozenset[str]]:
+    """Return what a mutant meets one after the other until it is killed, each with the tests that pass.
+
+    `npm test` may run a linter first, for longer than the tests: without it, if they pass like that.
+    """
+    bare = skip_scripts(plan.check)
+    if bare == plan.check:
+        return {narrow_quietly(plan.check, plan.first): plan.first, plan.check: plan.passing}
+    shown, _ = place.try_elsewhere(bare)
+    is_sound = plan.passing <= shown.list_ids(TestOutcome.PASSED) and shown.execution.exit_code == 0
+    return ({bare: plan.passing} if is_sound else {}) | {plan.check: plan.passing}
+
+
+def _try_alone(
+    place: Place, plan: MutationPlan, mutant: Mutant, checks: Mapping[Check, frozenset[str]]
+) -> TriedMutant:
     assert place.stage is not None
     text = plan.texts[mutant.path]
     tried = TriedMutant(mutant=mutant, outcome=MutantEnd.SURVIVED)
-    checks = {narrow_quietly(plan.check, plan.first): plan.first, plan.check: plan.passing}
     for check, passing in checks.items():
         code = mutant.apply(text or "")
         place.stage.replace_file(mutant.path, code.encode())

@@ -18,6 +18,7 @@ UNITTEST = regex(
 )
 """The same of unittest, by itself or as Django starts it."""
 
+_NPM_TEST = regex(r"\bnpm (?:run )?test(?![\w:-])")
 _OR = " or "
 _OPTIONS = ("-", "@")
 """Signs with which an option or a file of options begins."""
@@ -64,6 +65,11 @@ def narrow(check: Check, tests: Collection[str], options: str = "") -> Check:
 def narrow_quietly(check: Check, tests: Collection[str]) -> Check:
     """Return the narrowed check without pytest's tracebacks, which take as long as a short test."""
     return narrow(check, tests, " --tb=no")
+
+
+def skip_scripts(check: Check) -> Check:
+    """Return a check without what npm runs before the tests and behind them: a linter, a build."""
+    return check.replace(command=_NPM_TEST.sub(r"\g<0> --ignore-scripts", check.command))
 
 
 def find_python_part(check: Check, path: str) -> CommandPart | None:

@@ -120,6 +120,25 @@ def test_code_in_another_language_is_tried_the_same_way(new_repo: NewRepo) -> No
     assert ("total > 100", "true") not in found
 
 
+def test_a_linter_before_the_tests_hides_no_mutant(new_repo: NewRepo) -> None:
+    if not shutil.which("npm"):
+        pytest.skip("runs npm")
+    lint = "process.exit(require('fs').readFileSync('rates.js', 'utf8').includes('total * 2') ? 0 : 1)\n"
+    test = "const test = require('node:test');\nconst assert = require('node:assert');\n"
+    test += "test('rate', () => assert.strictEqual(require('./rates.js')(2), 4));\n"
+    scripts = {"pretest": "node lint.js", "test": "node --test"}
+    start = "module.exports = (total) => {\n  return total * 2;\n};\n"
+    files = {"package.json": json.dumps({"scripts": scripts}), "lint.js": lint, "rates.test.js": test}
+    repo = new_repo({**files, "rates.js": start})
+    repo.write({"rates.js": start.replace("  return", "  if (total < 0) return 0;\n  return")})
+    done = repo.run("verify", "--mutants", "--json")
+    assert done.code == 4, done.err
+    assert {each["after"] for each in done.json["survived"]} >= {"false"}
+    repo.write({"rates.js": start.replace("total * 2", "total * 2 * 1")})
+    done = repo.run("verify", "--mutants", "--json")
+    assert done.json["killed"] >= 3  # each makes the linter fail before a test runs
+
+
 def test_forks_say_the_same_as_a_run_each(new_repo: NewRepo) -> None:
     """A plugin of pytest that loads the code leaves no time to change it, so it has a run each."""
     test = "from rates import rate\n\n\ndef test_rate():\n    assert rate(10) == 10\n"
