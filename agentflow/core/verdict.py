@@ -270,7 +270,7 @@ def count_mutants(mutants: Iterable[MutantResult]) -> dict[str, Any]:
             }
             for each in survived
         ],
-        "not_tried": sum(each.outcome in open_ends for each in found),
+        "not_tried": sum(each.outcome in open_ends and each.is_strong for each in found),
     }
 
 

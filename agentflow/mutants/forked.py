@@ -46,7 +46,14 @@ def try_forked(
         "first": sorted(order.first & order.passing),
         "passing": sorted(order.passing),
         "mutants": [
-            {"path": each.path, "line": each.line, "start": each.start, "end": each.end, "text": each.after}
+            {
+                "path": each.path,
+                "line": each.line,
+                "start": each.start,
+                "end": each.end,
+                "text": each.after,
+                "is_strong": each in order.strong,
+            }
             for each in mutants
         ],
     }

@@ -239,7 +239,7 @@ class MutantServer:
             end = (
                 min(self.deadline, _NOW() + self.spec["seconds"] * _SHARE) if self.seconds else self.deadline
             )
-            if tests and left:
+            if tests and any(edit["is_strong"] or not self.seconds for edit, _ in left):
                 if not self.watch(tests, end):
                     return False
                 left = [each for each in left if self.is_left(*each)]

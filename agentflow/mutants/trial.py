@@ -30,6 +30,8 @@ class MutantOrder(Record):
     """Those that are tried before the others."""
     mutants: tuple[Mutant, ...]
     """In the order in which they are tried."""
+    strong: frozenset[Mutant]
+    """Those that decide: the rest of the tests runs only for these, since it takes longest."""
     seconds: float
     """For all of them."""
 

@@ -257,6 +257,7 @@ def try_mutants(
         passing=plan.passing,
         first=plan.first,
         mutants=python,
+        strong=frozenset(each for each in python if _is_strong(plan, each)),
         seconds=max(1.0, end - time.monotonic()),
     )
     if python and (tried := place.try_forked(order)) is not None:
@@ -334,7 +335,7 @@ def _to_result(plan: MutationPlan, tried: TriedMutant) -> MutantResult:
         after=mutant.after,
         operator=mutant.operator,
         edit=mutant.describe().partition("  ")[2],
-        is_strong=mutant.grade is Grade.STRONG or _is_told(plan, mutant),
+        is_strong=_is_strong(plan, mutant),
         outcome=MutantEnd.KILLED if is_needed else tried.outcome,
         killers=tried.killers,
         code=plan.code,
@@ -343,7 +344,8 @@ def _to_result(plan: MutationPlan, tried: TriedMutant) -> MutantResult:
     )
 
 
-def _is_told(plan: MutationPlan, mutant: Mutant) -> bool:
-    """Return whether a bound moves beside a number that the task names."""
-    row = (plan.texts[mutant.path] or "").splitlines()[mutant.line - 1]
-    return mutant.operator is Operator.BOUND and not plan.numbers.isdisjoint(_NUMBER.findall(row))
+def _is_strong(plan: MutationPlan, mutant: Mutant) -> bool:
+    """Return whether a mutant decides: by its operator, or as a bound that moves at a number of the task."""
+    (row,) = (plan.texts[mutant.path] or "").splitlines()[mutant.line - 1 :][:1] or [""]
+    is_told = mutant.operator is Operator.BOUND and not plan.numbers.isdisjoint(_NUMBER.findall(row))
+    return is_told or mutant.grade is Grade.STRONG

@@ -70,7 +70,11 @@ class Repo:
         return self
 
     def attempt(
-        self, passing: set[str] | frozenset[str], *mutants: Mutant, first: frozenset[str] = frozenset()
+        self,
+        passing: set[str] | frozenset[str],
+        *mutants: Mutant,
+        first: frozenset[str] = frozenset(),
+        is_strong: bool = True,
     ) -> tuple[TriedMutant, ...] | None:
         order = MutantOrder(
             check=Check(name=CheckName.TESTS, command=self.command, timeout=60, reason=""),
@@ -78,6 +82,7 @@ class Repo:
             first=first,
             mutants=mutants,
             seconds=self.seconds,
+            strong=frozenset(mutants if is_strong else ()),
         )
         return try_forked(order, boxed(self.root), lambda _: {"PYTHONDONTWRITEBYTECODE": "1"})
 
@@ -117,6 +122,17 @@ def test_the_tests_that_prove_come_first(repo: Repo) -> None:
     found = repo.attempt(passing, mutant, first=frozenset(passing - BOTH))
     assert found is not None
     assert found[0].killers == ("test_second.py::test_again", "test_second.py::test_later")
+
+
+@pytest.mark.parametrize(("is_strong", "outcome"), [(True, KILLED), (False, MutantEnd.NOT_TRIED)])
+def test_the_rest_of_the_tests_runs_for_what_decides_alone(
+    repo: Repo, is_strong: bool, outcome: MutantEnd
+) -> None:
+    repo.write({"rates.py": RATES, "test_rates.py": TEST})
+    mutant = edit("rates.py", RATES, "total - 10", "total + 10")
+    found = repo.attempt(BOTH, mutant, first=frozenset({"test_rates.py::test_rate"}), is_strong=is_strong)
+    assert found is not None
+    assert [each.outcome for each in found] == [outcome]
 
 
 HOSTILE = """
