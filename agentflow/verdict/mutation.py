@@ -234,10 +234,10 @@ async def try_plans(
     context.checking.emit(Probing(done=0, total=total))
     found = await run_apart(context.sandbox.level, *(partial(work, *each) for each in shares))
     context.checking.emit(Probing(done=total, total=total))
-    return tuple(_merge(each for share in found for each in share))
+    return tuple(merge_results(each for share in found for each in share))
 
 
-def _merge(results: Iterable[MutantResult]) -> Iterator[MutantResult]:
+def merge_results(results: Iterable[MutantResult]) -> Iterator[MutantResult]:
     """Yield each result once: a hunk that several checks were to miss is killed where one does."""
     found = list(results)
     taken = [each for each in found if each.operator == Operator.TAKEN_BACK]

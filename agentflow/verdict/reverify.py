@@ -45,7 +45,7 @@ from agentflow.verdict.ending import conclude
 from agentflow.verdict.gather import PlanProbes, add_inspection, build_case
 from agentflow.verdict.judge import judge
 from agentflow.verdict.mixed_sides import lay_new_checks, lay_original_checks
-from agentflow.verdict.mutation import plan_mutants, try_mutants
+from agentflow.verdict.mutation import merge_results, plan_mutants, try_mutants
 from agentflow.verdict.paths import join_surfaces, observe_base
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import ProbeContext
@@ -335,7 +335,8 @@ class Examination:
             approval=task.answers.get(make_approval_id(seen, recorded.weakened)) if trees else None
         )
         case = case.replace(probes=self._probes(case, seen))
-        case = add_inspection(case.replace(mutants=tuple(self._mutants(case, seen))), seen)
+        mutants = tuple(merge_results(self._mutants(case, seen)))
+        case = add_inspection(case.replace(mutants=mutants), seen)
         return case.replace(weakened=tuple(dict.fromkeys((*recorded.weakened, *case.weakened))))
 
     def _probes(self, case: Case, seen: Inspection) -> tuple[ProbeResult, ...] | None:
