@@ -13,6 +13,7 @@ import gc
 import importlib
 import json
 import os
+import re
 import runpy
 import shutil
 import signal
@@ -242,8 +243,7 @@ class MutantServer:
                 left.append((edit, set()))
             else:
                 self.write(number=number, outcome="invalid")
-        rest = [test for test in self.spec["passing"] if test not in self.first]
-        for tests in (sorted(self.first), rest):
+        for tests in (sorted(self.first), *self.split_rest()):
             end = (
                 min(self.deadline, _NOW() + self.spec["seconds"] * _SHARE) if self.seconds else self.deadline
             )
@@ -260,6 +260,22 @@ class MutantServer:
                 if outcome == "killed":
                     self.write(number=edit["number"], outcome=outcome, killers=killers)
         return True
+
+    def split_rest(self) -> tuple[list[str], list[str]]:
+        """Return the other tests: those in files that name a module of the mutants, and the rest."""
+        places = [Path(path) for path in self.files.values()]
+        stems = {place.parent.name if place.stem == "__init__" else place.stem for place in places}
+        naming: dict[str, bool] = {}
+        groups: tuple[list[str], list[str]] = ([], [])
+        for test in self.spec["passing"]:
+            file = test.partition("::")[0]
+            if test not in self.first:
+                if file not in naming:
+                    place = self.root / file
+                    words = set(re.findall(rb"\w+", place.read_bytes())) if place.is_file() else set()
+                    naming[file] = not words.isdisjoint(map(os.fsencode, stems))
+                groups[not naming[file]].append(test)
+        return groups
 
     def is_left(self, edit: dict[str, Any], known: set[str]) -> bool:
         """Try a mutant with the tests that are known by now; say whether all let it live."""

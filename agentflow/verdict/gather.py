@@ -48,7 +48,7 @@ from agentflow.verdict.mutation import plan_mutants, try_plans
 from agentflow.verdict.neighbours import find_memorised
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
-from agentflow.verdict.probes.probe import Probe, ProbeContext
+from agentflow.verdict.probes.probe import Probe, ProbeContext, shorten
 from agentflow.verdict.proofs import (
     find_blind_checks,
     find_proof,
@@ -396,6 +396,7 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case) -
     tree = lay_new_checks(context.git, task)
     if (check := grounds.asked) is None or tree == task.trees[1]:
         return ()  # where no code changed, what fails there and passes now does so by luck
+    check = shorten(check, final)  # the old code may hang: a pipe that nobody reads takes no five minutes
     anew = CheckJob(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, runs_anew=True)
     before = anew.replace(earlier=grounds.earlier, longest=grounds.longest)
     (fresh,) = await context.checking.run(task, before)

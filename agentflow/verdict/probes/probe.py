@@ -33,6 +33,12 @@ _ON_CODE = frozenset({ProbeKind.BROKEN_CODE, ProbeKind.TESTS_ONLY, ProbeKind.WIT
 """The kinds whose files hold code; a comment before a test may be what its runner obeys."""
 
 
+def shorten(check: Check, run: CheckRun) -> Check:
+    """Return a check with the time that it may take where it may hang, by how long a run of it took."""
+    limit = max(_LEAST_SECONDS, _PATIENCE * (run.evidence.seconds if run.evidence else 0.0))
+    return check.replace(timeout=min(limit, check.timeout))
+
+
 class ProbeContext(Record):
     """The task, its checks, and what its change shows: all that probes are planned from."""
 
@@ -67,9 +73,7 @@ class ProbeContext(Record):
         self, kind: ProbeKind, run: CheckRun, files: Mapping[str, str | None], code: Side = Side.FINAL
     ) -> "Probe":
         """Return a probe of a check, with a time limit that follows from how long the check usually takes."""
-        took = run.evidence.seconds if run.evidence else 0.0
-        limit = max(_LEAST_SECONDS, _PATIENCE * took)
-        check = run.check.replace(timeout=min(limit, run.check.timeout))
+        check = shorten(run.check, run)
         if check.name is CheckName.TESTS and kind in _ON_CODE:
             files = {path: text and hide_from_linters(path, text) for path, text in files.items()}
         return Probe(kind=kind, check=check, tree=self.trees[code is Side.FINAL], files=files, code=code)
