@@ -23,6 +23,7 @@ from agentflow.verdict.syntax import (
     AnyFunction,
     Definition,
     find_parameters,
+    get_last_word,
     list_words,
     name_imported,
     parse_python,
@@ -53,7 +54,9 @@ _READ_IN_A_FILE = frozenset(
 _PLACEHOLDER = re.compile(r"%(?:\(\w*\))?.?")
 """What the help of an option is filled in with."""
 _READS_LOCALS = frozenset({"locals", "vars", "eval", "exec", "dir", "f_locals", "_getframe", "inspect"})
-_PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "override", "abstractmethod"})
+_PLAIN_DECORATORS = frozenset(
+    {"staticmethod", "classmethod", "property", "override", "overload", "final", "abstractmethod"}
+)
 _HINTS = (
     *(ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.BinOp, ast.BitOr),
     ast.Load,
@@ -218,7 +221,7 @@ class _Bare(ast.NodeTransformer):
 
 
 def _is_plain(node: Definition) -> bool:
-    return all(isinstance(each, ast.Name) and each.id in _PLAIN_DECORATORS for each in node.decorator_list)
+    return all(get_last_word(each) in _PLAIN_DECORATORS for each in node.decorator_list)
 
 
 def _is_lazy_import(node: ast.stmt) -> bool:

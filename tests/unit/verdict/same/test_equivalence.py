@@ -69,6 +69,10 @@ EQUAL = {
         ("import os\n", "import os\nfrom typing import Any, Sequence\n"),
         ("total, size)", "total: Any, size: Sequence[int]) -> Any"),
     ),
+    "a hint of an overload": changed(
+        "import typing as t\n\n\n@t.overload\ndef f(x: int): ...\n",
+        "import typing as t\n\n\n@t.overload\ndef f(x: int | str): ...\n",
+    ),
     "lazy hints": replaced(
         ("import os\n", "from __future__ import annotations\n\nimport os\n"),
         ("total, size)", "total: Later, size: int | 'Later') -> int"),
