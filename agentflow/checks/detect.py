@@ -38,6 +38,7 @@ CHECK_SCRIPTS = (
     (CheckName.TESTS, "test"),
 )
 """The scripts of package.json that are checks."""
+_LOOKING = (CheckName.LINT, CheckName.FORMAT)
 _LOCAL_TSC = MappingProxyType(
     {"npm": "npx --no-install tsc", "pnpm": "pnpm exec tsc", "yarn": "yarn run tsc", "bun": "bun run tsc"}
 )
@@ -110,13 +111,20 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
     tool = said if said in _LOCAL_TSC else next(locked, "npm")
     missing = _lacks(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
     scripts = get_table(package, "scripts")
+    # a linter before the tests is a check of its own; a build has to be there
+    looking = [
+        f"npm run {script}" for name, script in CHECK_SCRIPTS if name in _LOOKING and script in scripts
+    ]
+    before = "npm run pretest && " if scripts.get("pretest") not in (None, *looking) else ""
     for name, script in CHECK_SCRIPTS:
         body = scripts.get(script)
-        if name is CheckName.TESTS and tool == "npm" and _is_script(body) and "posttest" in scripts:
-            command = "npm run pretest && " if "pretest" in scripts else ""
-            command += "npm test --ignore-scripts"  # what follows the tests is no test
+        is_apart = "posttest" in scripts or scripts.get("pretest") in looking
+        if name is CheckName.TESTS and tool == "npm" and _is_script(body) and is_apart:
+            command = f"{before}npm test --ignore-scripts"  # what follows the tests is no test
             yield require(name, command, f"script {script!r} in package.json", missing)
-            yield require(CheckName.LINT, "npm run posttest", "script 'posttest' in package.json", missing)
+            if "posttest" in scripts:
+                said = "script 'posttest' in package.json"
+                yield require(CheckName.LINT, "npm run posttest", said, missing)
         elif _is_script(body):
             yield require(name, _script(tool, script), f"script {script!r} in package.json", missing)
         elif name is CheckName.TESTS and (places := _list_tested(repository, tool)):

@@ -18,7 +18,7 @@ UNITTEST = regex(
 )
 """The same of unittest, by itself or as Django starts it."""
 
-_NPM_TEST = regex(r"\bnpm (?:run )?test(?![\w:-])")
+_NPM_TEST = regex(r"(?:npm run pretest && )?\bnpm (?:run )?test(?: --ignore-scripts)?(?![\w:-])")
 _OR = " or "
 _OPTIONS = ("-", "@")
 """Signs with which an option or a file of options begins."""
@@ -69,7 +69,7 @@ def narrow_quietly(check: Check, tests: Collection[str]) -> Check:
 
 def skip_scripts(check: Check) -> Check:
     """Return a check without what npm runs before the tests and behind them: a linter, a build."""
-    return check.replace(command=_NPM_TEST.sub(r"\g<0> --ignore-scripts", check.command))
+    return check.replace(command=_NPM_TEST.sub("npm test --ignore-scripts", check.command))
 
 
 def find_python_part(check: Check, path: str) -> CommandPart | None:

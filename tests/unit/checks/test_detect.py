@@ -435,6 +435,18 @@ RAW = [
         ("npm",),
     ),
     (
+        "a linter that npm runs before the tests",
+        package('{"scripts": {"test": "node --test", "pretest": "npm run lint", "lint": "eslint ."}}'),
+        {LINT: "npm run lint", TESTS: "npm test --ignore-scripts"},
+        ("npm",),
+    ),
+    (
+        "a build that npm runs before the tests",
+        package('{"scripts": {"test": "node --test", "pretest": "npm run build", "build": "tsc"}}'),
+        {BUILD: "npm run build", TESTS: "npm test"},
+        ("npm",),
+    ),
+    (
         "a deno.json beside a package with a script",
         {"deno.json": "{}", "a_test.ts": "", **package('{"scripts": {"test": "vitest run"}}')},
         {TESTS: "npm test"},
