@@ -1,0 +1,88 @@
+"""The Chat Completions API: a request as OpenAI, and the many servers that follow it, take it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from agentflow.core.messages import Message, Request, Speaker, Text, Thought, ToolCall, ToolResult, ToolSpec
+from agentflow.core.record import encode
+from agentflow.model.chat_reply import ChatAssembly, read_chat
+from agentflow.model.wire import ReadReply, Room
+from agentflow.settings import Provider
+
+
+class ChatApi:
+    """The Chat Completions API of one provider; what its models thought goes back to no other."""
+
+    title = "the Chat Completions API"
+    path = "/chat/completions"
+
+    def __init__(self, name: str, provider: Provider) -> None:
+        self._name = name
+        self._limit = provider.reply_limit or "max_tokens"
+        self._is_strict = bool(provider.strict)
+
+    def encode(self, request: Request, *, stream: bool, room: Room) -> bytes:
+        said = (each for message in request.messages for each in self._to_messages(message))
+        system = [{"role": "system", "content": request.system}] if request.system else []
+        body: dict[str, Any] = {"messages": [*system, *said]}
+        tools = [_to_offer(tool) for tool in request.tools if not tool.by_provider]
+        if tools:
+            body["tools"] = tools
+        if tools and request.force:
+            body["tool_choice"] = {"type": "function", "function": {"name": request.force}}
+        if stream:
+            body["stream"] = True
+        if stream and not self._is_strict:
+            body["stream_options"] = {"include_usage": True}
+        rest = encode(body)[1:]
+        head = b'{"model":%s,"%s":%d,' % (encode(request.model), self._limit.encode(), room(len(rest)))
+        return head + rest
+
+    def read(self, body: bytes) -> ReadReply:
+        """Return the reply of a whole answer. Raises BadReply, ErrorEvent, ModelRefused or ModelRejected."""
+        return read_chat(body, self._name)
+
+    def start_stream(self) -> ChatAssembly:
+        return ChatAssembly(self._name)
+
+    def _to_messages(self, message: Message) -> Iterator[dict[str, Any]]:
+        texts = [part.text for part in message.parts if isinstance(part, Text) and part.text.strip()]
+        said = "\n\n".join(texts)
+        if message.speaker is Speaker.ASSISTANT:
+            reply = self._to_reply_message(message, said)
+            if "content" in reply:
+                yield reply
+            return
+        results = [_to_result(part) for part in message.parts if isinstance(part, ToolResult)]
+        if results and said and self._is_strict:
+            results[-1]["content"] += f"\n\n{said}"
+            said = ""
+        yield from results
+        if said:
+            yield {"role": "user", "content": said}
+
+    def _to_reply_message(self, message: Message, said: str) -> dict[str, Any]:
+        found: dict[str, Any] = {"role": "assistant", **({"content": said} if said else {})}
+        beside: dict[str, dict[str, Any]] = {}
+        for part in message.parts:
+            if isinstance(part, Thought) and part.block.get("by") == self._name:
+                found |= part.block["message"]
+                beside |= part.block["calls"]
+        calls = [{**_to_call(call), **beside.get(call.id, {})} for call in message.calls]
+        return found | ({"tool_calls": calls, "content": said or None} if calls else {})
+
+
+def _to_offer(tool: ToolSpec) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+    return {"type": "function", "function": function}
+
+
+def _to_call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": encode(call.input).decode()}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _to_result(result: ToolResult) -> dict[str, Any]:
+    """Return a result; that it is an error can only be said in its text."""
+    failed = "Error: " if result.is_error else ""
+    return {"role": "tool", "tool_call_id": result.call_id, "content": f"{failed}{result.content}"}
