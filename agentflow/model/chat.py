@@ -28,7 +28,7 @@ class ChatApi:
         tools = [_to_offer(tool) for tool in request.tools if not tool.by_provider]
         if tools:
             body["tools"] = tools
-        if tools and request.force:
+        if request.force:
             body["tool_choice"] = {"type": "function", "function": {"name": request.force}}
         if stream:
             body["stream"] = True

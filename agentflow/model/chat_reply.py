@@ -28,7 +28,6 @@ _STOPS: Mapping[str, str] = {
 }
 """Why a reply ended, to the word of RawTurn for it."""
 _FILTERED = "content_filter"
-_FAILED = "error"
 
 
 class ChatAssembly:
@@ -54,7 +53,7 @@ class ChatAssembly:
         return self._usage
 
     def take(self, event: dict[str, Any]) -> str | None:
-        choice = next((each for each in _list_objects(event.get("choices")) if not each.get("index")), {})
+        choice = next(iter(_list_objects(event.get("choices"))), {})
         for each in (event, choice):
             if error := each.get("error") or (each if each.get("object") == "error" else None):
                 raise ErrorEvent(error if isinstance(error, dict) else {"message": str(error)})
@@ -101,15 +100,13 @@ class ChatAssembly:
         return self._calls[-1]
 
     def to_reply(self) -> ReadReply:
-        """Return the complete reply. Raises BadReply, ErrorEvent or ModelRejected."""
+        """Return the complete reply. Raises BadReply or ModelRejected."""
         finish = self._finish
         if finish is None:
             raise BadReply("the reply was cut off before its end")
         refusal = to_one_line("".join(self._refusal))
         if refusal or finish == _FILTERED:
             raise ModelRejected(f"the model refused to go on{f': {refusal}' if refusal else ''}")
-        if finish == _FAILED:
-            raise ErrorEvent({"message": "the provider ended its reply with an error"})
         if finish not in _STOPS:
             raise BadReply(f"the reply ended for an unknown reason: {to_one_line(finish)}")
         stop = _STOPS[finish]

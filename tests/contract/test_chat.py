@@ -25,6 +25,7 @@ from agentflow.model.direct import Direct
 from agentflow.model.endpoint import Endpoint, Secret
 from agentflow.model.http import Http
 from agentflow.model.live import LiveModel
+from agentflow.model.messages import MessagesApi
 from agentflow.model.wire import ProviderLine
 from agentflow.settings import PROVIDERS, Price, Provider, Retry, Settings
 from tests.contract.conftest import KEY, QUICK, Said, request
@@ -199,6 +200,8 @@ def test_a_thought_goes_back_unchanged_and_to_no_other_provider(
     after = (*history, done(ToolResult(call_id="call_7", content="ok")))
     (own,) = ask(GOOD, requests=(request(*after, model="openai/model-1"),)).asked
     (other,) = ask(GOOD, requests=(request(*after, model="vllm/model-1"),), name="vllm").asked
+    at_messages = MessagesApi().encode(request(*after), stream=False, room=lambda _: 1)
+    assert b"reasoning" not in at_messages
     sent, sent_elsewhere = (asked.body["messages"][2] for asked in (own, other))
     (call,) = sent.pop("tool_calls")
     assert sent == {"role": "assistant", "content": "I edit.", **back}
@@ -228,6 +231,7 @@ def test_the_pieces_of_a_thought_become_one(ask: Ask) -> None:
         {"reasoning": "hm, ", **detail(text="hm, ")},
         {"reasoning": "so", **detail(text="so", signature=None)},
         detail(signature="sig"),
+        detail(text="", signature=None),
         detail(type="reasoning.encrypted", data="AAA"),
         piece(index=0, id="call_7", name="Edit", arguments="{}"),
     )
@@ -267,8 +271,8 @@ STREAMED: dict[str, Stream] = {
     ),
     "half a character each": pieces(
         piece(index=0, id="a", name="Edit", arguments='{"a":"x"}'),
-        {"content": "\ud83d"},
-        {"content": "\ude42"},
+        {"content": "\ud83d", "reasoning": "\ud83d"},
+        {"content": "\ude42", "reasoning": "\ude42"},
         piece(index=1, id="b", name="Submit"),
     ),
 }
@@ -393,6 +397,12 @@ def test_what_may_pass_is_tried_again(ask: Ask, faults: tuple[Answer, ...]) -> N
     assert all(event.reason for event in said.retried)
 
 
+def test_a_stream_that_is_reset_after_all_of_it_is_whole(ask: Ask) -> None:
+    events = CALLS.events("m")
+    assert len(ask(Stream(events[:-1], reset=True), GOOD).asked) == 1
+    assert len(ask(Stream(events[:-2], reset=True), GOOD).asked) == 2  # its tokens are not counted yet
+
+
 EXTRA = {"type": "extra_forbidden", "loc": ["body", "x"], "msg": "Extra inputs are not permitted"}
 LASTING: dict[str, tuple[Answer, str]] = {
     "a wrong key": (
@@ -423,6 +433,7 @@ LASTING: dict[str, tuple[Answer, str]] = {
         fails(404, {"error": {"message": 'model "x" not found, try pulling it first', "type": "api_error"}}),
         'model "x" not found, try pulling it first',
     ),
+    "a path that is not there": (fails(404, {"detail": "Not Found"}), "404: Not Found"),
     "a text as the error": (fails(400, {"error": "Invalid 'messages'"}), "400: Invalid 'messages'"),
     "the words of a provider behind it": (
         fails(400, {"error": {"message": "Provider returned error", "metadata": {"raw": "too odd"}}}),
