@@ -24,6 +24,8 @@ _OWN = (
     "a repository says checks, required, routing, limits, prove_rounds and surface; "
     "all else is for your own config.yaml"
 )
+_NO_PROVIDER = regex(r"anthropic|bedrock|vertex|foundry|repair|script|replay|.*/.*|")
+"""What `providers` cannot be about; the first have settings of their own."""
 _FIRST_KEY = regex(r"[.:\[]")
 _EXAMPLES = {
     "checks": "checks: {tests: python -m pytest -q}",
@@ -235,6 +237,10 @@ class Settings(Record):
     unprotected: tuple[str, ...] = ()
     """Protected names that commands may write all the same, such as AGENTS.md or vendor/lib/.git."""
 
+    def find_provider(self, name: str) -> Provider:
+        """Return what the user and the shipped table say of a provider; nothing of one that nobody named."""
+        return self.providers.get(name, Provider()).fill(PROVIDERS.get(name, Provider()))
+
 
 class Skip(Record):
     """A check that a repository does without, and why."""
@@ -298,7 +304,11 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    return _read_settings(Settings, text, str(path))
+    found = _read_settings(Settings, text, str(path))
+    if (wrong := next(filter(_NO_PROVIDER.fullmatch, found.providers), None)) is not None:
+        said = f"providers: {wrong!r} is no name for a server of the Chat Completions API"
+        raise InvalidFile(str(path), said, hint="that of the Messages API is set by endpoint and api_key_env")
+    return found
 
 
 def _read_settings(kind: type[T], text: str, source: str) -> T:

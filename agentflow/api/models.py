@@ -32,7 +32,7 @@ from agentflow.model.tiers import (
 )
 from agentflow.redact import keep_secret
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import PROVIDERS, Deadlines, Provider, Settings
+from agentflow.settings import PROVIDERS, Deadlines, Settings
 from agentflow.store.journal import RecordedRequest, read_exchanges
 from agentflow.store.reading import find, read_evidence
 
@@ -129,8 +129,7 @@ def _choose_api(provider: str, settings: Settings) -> "Api":
         return MessagesApi()
     from agentflow.model.chat import ChatApi
 
-    own = settings.providers.get(provider, Provider())
-    return ChatApi(provider, own.fill(PROVIDERS.get(provider, Provider())))
+    return ChatApi(provider, settings.find_provider(provider))
 
 
 def find_endpoint(provider: str, settings: Settings, environ: Mapping[str, str]) -> "Endpoint":

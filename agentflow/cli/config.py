@@ -425,8 +425,8 @@ def _list_findings(found: Diagnosis) -> Iterator[Line]:
         names = ", ".join(found.credentials)
         yield label_row("key", span(f"{names} present") if names else span("none", Style.WARN))
     for each in found.providers:
-        answers = "  answers" if each.reachable else "  does not answer"
-        yield label_row(each.name, span(each.endpoint), span(answers))
+        answers = "answers" if each.reachable else "does not answer"
+        yield label_row(each.name, span(f"{each.endpoint}  {answers}" if each.endpoint else "no endpoint"))
         yield label_row("", span(each.key), span("".join(f"  {model}" for model in each.models), Style.DIM))
     yield label_row("settings", span(found.settings or "none: every setting has its default"))
     if found.checks is not None:
@@ -489,22 +489,17 @@ def _list_providers(name: str, settings: Settings) -> Iterator[ProviderState]:
     ids = [id_ for tier in (DEEP, FAST) for id_ in list_ids(tier, settings.models)] if asked else []
     served = [split_id(id_, parse_choice(name).kind, settings) for id_ in dict.fromkeys(ids)]
     for provider in dict.fromkeys((*asked, *settings.providers, *PROVIDERS)):
-        known = settings.providers.get(provider) or PROVIDERS.get(provider)
-        variables = (known.api_key_env, known.endpoint_env) if known else ()
+        known = settings.find_provider(provider)
+        variables = (known.api_key_env, known.endpoint_env)
         is_set_up = provider in settings.providers or any(os.environ.get(each or "") for each in variables)
         if provider in MESSAGES or not (provider in asked or is_set_up):
             continue
-        variable, address, key = (known.api_key_env if known else "") or "the key", "", ""
+        address = ""
         try:
             found = find_endpoint(provider, settings, os.environ)
             address = _show_address(found.address, urlsplit(found.address).path)
-            key = (
-                f"{variable} present"
-                if found.secrets
-                else f"{found.lacks} missing"
-                if found.lacks
-                else "no key"
-            )
+            key = f"{found.lacks} missing" if found.lacks else "no key"
+            key = f"{known.api_key_env or 'key'} present" if found.secrets else key
         except AgentflowError as error:
             key = str(error)
         yield ProviderState(

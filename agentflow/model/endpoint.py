@@ -88,7 +88,7 @@ def choose_provider_endpoint(name: str, environ: Mapping[str, str], settings: Se
     """Return the endpoint of a provider of the Chat Completions API. Raises ConfigError, or ModelRejected."""
     shipped = PROVIDERS.get(name, Provider())
     own = settings.providers.get(name, Provider())
-    found = own.fill(shipped)
+    found = settings.find_provider(name)
     variable = found.endpoint_env or ""
     setting = f"providers.{name}.endpoint in config.yaml"
     place = f"{variable}, or {setting}" if variable else setting

@@ -185,6 +185,13 @@ NAMES: dict[str, tuple[tuple[str, ...], dict[str, str], dict[str, Any], int, str
         2,
         "begin with http:// or https:// and name a host\n  it is providers.gpu.endpoint in config.yaml",
     ),
+    "a provider that has settings of its own": (
+        ("--model", "openai/a"),
+        {},
+        {"providers": {"anthropic": {"endpoint": "http://x.test"}}},
+        2,
+        "config.yaml: providers: 'anthropic' is no name for a server of the Chat Completions API",
+    ),
     "a variable alone": (
         (),
         {"OPENROUTER_API_KEY": KEY},
