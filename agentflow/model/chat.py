@@ -25,11 +25,13 @@ class ChatApi:
         said = (each for message in request.messages for each in self._to_messages(message))
         system = [{"role": "system", "content": request.system}] if request.system else []
         body: dict[str, Any] = {"messages": [*system, *said]}
-        tools = [_to_offer(tool) for tool in request.tools if not tool.by_provider]
+        # where a tool is forced it is the only one, since some servers take no name of one to be called
+        offered = (tool for tool in request.tools if request.force in (None, tool.name))
+        tools = [_to_offer(tool) for tool in offered if not tool.by_provider]
         if tools:
             body["tools"] = tools
         if request.force:
-            body["tool_choice"] = {"type": "function", "function": {"name": request.force}}
+            body["tool_choice"] = "required"
         if stream:
             body["stream"] = True
         if stream and not self._is_strict:

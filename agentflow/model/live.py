@@ -53,6 +53,8 @@ _LAST_BYTES_SECONDS = 0.5
 _LEAST_ROOM = 1_000
 """Tokens of a reply that are asked for where a request seems to fill the window."""
 _ADDRESS = f"check {ADDRESS}"
+_FORCE = "tool_choice"
+"""The field that a server names when it refuses it."""
 _NO_MONEY = 402
 """Which some servers call 429, though no pause mends it."""
 
@@ -80,6 +82,8 @@ class LiveModel:
         self._observe: Observer = observe or (lambda _: None)
         self._standing = list_fallbacks(settings.models)
         """The ids that are not given up yet, by the id that a request names."""
+        self._unforced: set[str] = set()
+        """Ids of models that refuse a tool that is forced, as those do that think before each call."""
         self._meter = Meter(Budget(), Usage())
 
     def report_to(self, observe: Observer) -> "LiveModel":
@@ -147,9 +151,14 @@ class LiveModel:
             ids = self._standing.get(request.model, (request.model,))
             failures: list[str] = []
             try:
-                found = await self._ask_until_answered(request.replace(model=ids[0]), used, failures)
+                wanted = request.replace(model=ids[0])
+                found = await self._ask_until_answered(self._spare_force(wanted), used, failures)
             except ModelError as error:
                 reason = self._redact(str(error))
+                if request.force and _FORCE in reason and ids[0] not in self._unforced:
+                    self._unforced.add(ids[0])
+                    self._observe(Retried(run=request.run, attempt=1, reason=reason, seconds=0))
+                    continue
                 is_for_all = isinstance(error, ServerGone) or type(error) is ModelRefused
                 if len(ids) == 1 or is_for_all or not isinstance(error, ModelUnavailable):
                     raise _with_reason(error, reason) from None
@@ -161,6 +170,14 @@ class LiveModel:
                 )
             else:
                 return found.replace(model=found.model or ids[0], usage=sum_usage(used))
+
+    def _spare_force(self, request: Request) -> Request:
+        """Return a request that offers the forced tool alone, where the server lets nobody force one."""
+        if request.model not in self._unforced or not request.force:
+            return request
+        return request.replace(
+            tools=tuple(tool for tool in request.tools if tool.name == request.force), force=None
+        )
 
     async def _ask_until_answered(self, request: Request, used: list[Usage], failures: list[str]) -> Reply:
         """Ask one model until it answers or is given up; failed tries count in the usage as well."""

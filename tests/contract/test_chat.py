@@ -134,7 +134,7 @@ def test_the_request_says_what_the_api_wants(ask: Ask, stream: bool) -> None:
         Message(speaker=Speaker.ASSISTANT, parts=(Text(text="I went on."),)),
     )
     search = ToolSpec(name="WebSearch", description="Search.", input_schema={}, by_provider=True)
-    tools = (*request().tools[1:], search)
+    tools = (*request().tools, search)
     wanted = request(*messages, force="Submit", model="openai/gpt-x", tools=tools)
     (asked,) = ask(GOOD, requests=(wanted,)).asked
     offered = {"name": "Submit", "description": "End.", "parameters": {"type": "object", "properties": {}}}
@@ -159,7 +159,7 @@ def test_the_request_says_what_the_api_wants(ask: Ask, stream: bool) -> None:
             {"role": "assistant", "content": "I went on."},
         ],
         "tools": [{"type": "function", "function": offered}],
-        "tool_choice": {"type": "function", "function": {"name": "Submit"}},
+        "tool_choice": "required",
         **({"stream": True, "stream_options": {"include_usage": True}} if stream else {}),
     }
     assert asked.path == "/v1/chat/completions"
@@ -181,6 +181,29 @@ def test_a_model_without_tools_is_offered_none(ask: Ask) -> None:
     settings = QUICK.replace(without_tools=("model-1",))
     (asked,) = ask(GOOD, requests=(request(model="openai/model-1", force="Submit"),), settings=settings).asked
     assert not {"tools", "tool_choice"} & set(asked.body)
+
+
+FORCES: dict[str, str] = {
+    "LM Studio": "Invalid tool_choice type: 'object'. Supported string values: none, auto, required",
+    "DeepSeek": "Thinking mode does not support this tool_choice",
+}
+
+
+@pytest.mark.parametrize("words", FORCES.values(), ids=FORCES)
+def test_a_server_that_lets_nobody_force_a_tool_is_offered_that_tool_alone(ask: Ask, words: str) -> None:
+    wanted = request(model="openai/model-1", force="Submit")
+    said = ask(fails(400, {"error": words}), Chats("", (SUBMIT,)), requests=(wanted, wanted))
+    forced, *others = (asked.body for asked in said.asked)
+    assert forced["tool_choice"] == "required"
+    assert [asked.get("tool_choice") for asked in others] == [None, None]
+    assert [[tool["function"]["name"] for tool in asked["tools"]] for asked in others] == [["Submit"]] * 2
+    assert [event.reason.count("tool_choice") for event in said.retried] == [1]
+
+
+def test_what_is_not_forced_offers_all_tools(ask: Ask) -> None:
+    (asked,) = ask(GOOD).asked
+    assert [tool["function"]["name"] for tool in asked.body["tools"]] == ["Edit", "Submit"]
+    assert "tool_choice" not in asked.body
 
 
 SIGNED = {**EDIT, "beside": {"extra_content": {"google": {"thought_signature": "c2ln"}}}}
