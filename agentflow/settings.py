@@ -71,7 +71,7 @@ class Provider(Record):
     reply_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
     """What the server calls the most tokens of a reply."""
     strict: bool | None = None
-    """It refuses `stream_options`, and words of ours behind the results of tools."""
+    """It refuses `stream_options`, words of ours behind results of tools, and ids unlike its own."""
 
     def fill(self, shipped: "Provider") -> "Provider":
         """Return the same with what it leaves out."""

@@ -1,6 +1,7 @@
 """The Chat Completions API: a request as OpenAI, and the many servers that follow it, take it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 from agentflow.core.messages import Message, Request, Speaker, Text, Thought, ToolCall, ToolResult, ToolSpec
@@ -8,6 +9,9 @@ from agentflow.core.record import encode
 from agentflow.model.chat_reply import ChatAssembly, read_chat
 from agentflow.model.wire import ReadReply, Room
 from agentflow.settings import Provider
+
+_STRICT_ID = 9
+"""Characters that Mistral wants an id to have, where it did not choose it."""
 
 
 class ChatApi:
@@ -22,7 +26,8 @@ class ChatApi:
         self._is_strict = bool(provider.strict)
 
     def encode(self, request: Request, *, stream: bool, room: Room) -> bytes:
-        said = (each for message in request.messages for each in self._to_messages(message))
+        ids: dict[str, str] = {}
+        said = (each for message in request.messages for each in self._to_messages(message, ids))
         system = [{"role": "system", "content": request.system}] if request.system else []
         body: dict[str, Any] = {"messages": [*system, *said]}
         # where a tool is forced it is the only one, since some servers take no name of one to be called
@@ -47,15 +52,16 @@ class ChatApi:
     def start_stream(self) -> ChatAssembly:
         return ChatAssembly(self._name)
 
-    def _to_messages(self, message: Message) -> Iterator[dict[str, Any]]:
+    def _to_messages(self, message: Message, ids: dict[str, str]) -> Iterator[dict[str, Any]]:
+        """Yield what a message is here; the ids of calls are the server's own, by ours."""
         texts = [part.text for part in message.parts if isinstance(part, Text) and part.text.strip()]
         said = "\n\n".join(texts)
         if message.speaker is Speaker.ASSISTANT:
-            reply = self._to_reply_message(message, said)
+            reply = self._to_reply_message(message, said, ids)
             if "content" in reply:
                 yield reply
             return
-        results = [_to_result(part) for part in message.parts if isinstance(part, ToolResult)]
+        results = [_to_result(part, ids) for part in message.parts if isinstance(part, ToolResult)]
         if results and said and self._is_strict:
             results[-1]["content"] += f"\n\n{said}"
             said = ""
@@ -63,15 +69,21 @@ class ChatApi:
         if said:
             yield {"role": "user", "content": said}
 
-    def _to_reply_message(self, message: Message, said: str) -> dict[str, Any]:
-        found: dict[str, Any] = {"role": "assistant", **({"content": said} if said else {})}
-        beside: dict[str, dict[str, Any]] = {}
-        for part in message.parts:
-            if isinstance(part, Thought) and part.block.get("by") == self._name:
-                found |= part.block["message"]
-                beside |= part.block["calls"]
-        calls = [{**_to_call(call), **beside.get(call.id, {})} for call in message.calls]
-        return found | ({"tool_calls": calls, "content": said or None} if calls else {})
+    def _to_reply_message(self, message: Message, said: str, ids: dict[str, str]) -> dict[str, Any]:
+        thoughts = (part.block for part in message.parts if isinstance(part, Thought))
+        thought = next((each for each in thoughts if each.get("by") == self._name), {})
+        calls = [_to_call(call) for call in message.calls]
+        known = thought.get("calls", [])
+        for place, (call, sent) in enumerate(zip(message.calls, calls, strict=True)):
+            if len(known) == len(calls):
+                sent.update(known[place])
+            elif self._is_strict:
+                sent["id"] = sha256(call.id.encode()).hexdigest()[:_STRICT_ID]
+            ids[call.id] = sent["id"]
+        content = (
+            {"content": said or None, "tool_calls": calls} if calls else {"content": said} if said else {}
+        )
+        return {"role": "assistant", **content, **thought.get("message", {})}
 
 
 def _to_offer(tool: ToolSpec) -> dict[str, Any]:
@@ -84,7 +96,8 @@ def _to_call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": function}
 
 
-def _to_result(result: ToolResult) -> dict[str, Any]:
+def _to_result(result: ToolResult, ids: Mapping[str, str]) -> dict[str, Any]:
     """Return a result; that it is an error can only be said in its text."""
     failed = "Error: " if result.is_error else ""
-    return {"role": "tool", "tool_call_id": result.call_id, "content": f"{failed}{result.content}"}
+    call_id = ids.get(result.call_id, result.call_id)
+    return {"role": "tool", "tool_call_id": call_id, "content": f"{failed}{result.content}"}

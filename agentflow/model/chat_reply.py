@@ -127,10 +127,10 @@ class ChatAssembly:
         return ({"type": "text", "text": text},) if text else ()
 
     def _thoughts(self) -> tuple[dict[str, Any], ...]:
-        """Return what goes back beside the text and the calls, each in its own words."""
+        """Return what goes back beside the text and the calls: their ids here, and words of the server's."""
         texts: dict[str, Any] = {key: "".join(pieces) for key, pieces in self._reasoning.items()}
         message = {_DETAILS: self._details} if self._details else texts
-        calls = {call.id: call.beside for call in self._calls if call.beside}
+        calls = [{"id": call.id, **call.beside} for call in self._calls]
         if not (message or calls):
             return ()
         block = {"type": "reasoning", "by": self._provider, "message": message, "calls": calls}

@@ -92,7 +92,8 @@ def choose_provider_endpoint(name: str, environ: Mapping[str, str], settings: Se
     variable = found.endpoint_env or ""
     setting = f"providers.{name}.endpoint in config.yaml"
     place = f"{variable}, or {setting}" if variable else setting
-    address = _complete_address(environ.get(variable) or found.endpoint or "", shipped.endpoint or "/v1")
+    named = environ.get(variable) or found.endpoint or ""
+    address = _complete_address(named, shipped.endpoint or "/v1").rstrip("/")
     _check_address(address, name, place)
     if own.api_key_env or own.api_key_command:
         token = _find_named_key(own, environ, f"providers.{name}.")
@@ -100,7 +101,7 @@ def choose_provider_endpoint(name: str, environ: Mapping[str, str], settings: Se
         token = _secret(environ.get(found.api_key_env or "", ""), found.api_key_env or "")
     is_vendor = address == shipped.endpoint and shipped.api_key_env and token is None
     return Endpoint(
-        address=address.rstrip("/"),
+        address=address,
         token=token,
         path="/chat/completions",
         version="",

@@ -17,13 +17,14 @@ from agentflow.model.fault import read_fault
 from agentflow.model.reply import MAX_REPLY_BYTES, TOO_LONG, read_events
 from agentflow.model.retry import FAULT_STATUSES, persist, to_status_error, to_type_error
 from agentflow.model.tiers import (
+    MODELS,
     Meter,
     add_cost,
     count_searches,
     find_price,
     find_window,
     list_fallbacks,
-    list_first_ids,
+    list_ids,
     list_providers,
     parse_choice,
     split_id,
@@ -115,6 +116,9 @@ class LiveModel:
         for provider in list_providers(self.name, self._settings):
             self._find_line(provider)
 
+    def _find_provider(self, model: str) -> str:
+        return split_id(model, parse_choice(self.name).kind, self._settings)[0]
+
     def _find_line(self, provider: str) -> ProviderLine:
         if provider not in self._lines:
             self._lines[provider] = self._connect(provider)
@@ -122,8 +126,11 @@ class LiveModel:
 
     async def reach(self) -> None:
         """Raise ModelError if there is no server; other failures are left to the first request."""
-        firsts = self._settings.replace(models={**list_first_ids(self._settings.models)})
-        for provider in list_providers(self.name, firsts):
+        lists = [
+            [self._find_provider(id_) for id_ in list_ids(tier, self._settings.models)] for tier in MODELS
+        ]
+        # where another provider may answer instead, the first request finds out
+        for provider in dict.fromkeys(each[0] for each in lists if len(set(each)) == 1):
             await self._reach(self._find_line(provider))
 
     async def _reach(self, line: ProviderLine) -> None:
@@ -159,7 +166,9 @@ class LiveModel:
                     self._unforced.add(ids[0])
                     self._observe(Retried(run=request.run, attempt=1, reason=reason, seconds=0))
                     continue
-                is_for_all = isinstance(error, ServerGone) or type(error) is ModelRefused
+                is_for_all = type(error) is ModelRefused or (
+                    isinstance(error, ServerGone) and len(set(map(self._find_provider, ids[:2]))) == 1
+                )
                 if len(ids) == 1 or is_for_all or not isinstance(error, ModelUnavailable):
                     raise _with_reason(error, reason) from None
                 self._standing[request.model] = ids[1:]

@@ -107,6 +107,14 @@ def test_a_turn_arrives_whole(ask: Ask, stream: bool) -> None:
     said = ask(CALLS)
     assert said.reply == Reply(
         parts=(
+            Thought(
+                block={
+                    "type": "reasoning",
+                    "by": "openai",
+                    "message": {},
+                    "calls": [{"id": "call_7"}, {"id": "call_8"}],
+                }
+            ),
             Text(text="I edit."),
             ToolCall(id="call_7", name="Edit", input=EDIT["input"]),
             ToolCall(id="call_8", name="Submit", input={}),
@@ -172,7 +180,10 @@ def test_a_strict_provider_gets_no_fields_and_no_order_that_it_refuses(ask: Ask,
     after = done(ToolResult(call_id="c1", content="ok"), Text(text="Go on."))
     wanted = request(user("begin"), call, after, model="mistral/devstral")
     (asked,) = ask(GOOD, requests=(wanted,), name="mistral").asked
-    assert asked.body["messages"][-1] == {"role": "tool", "tool_call_id": "c1", "content": "ok\n\nGo on."}
+    *_, made, result = asked.body["messages"]
+    (call_id,) = (each["id"] for each in made["tool_calls"])
+    assert (len(call_id), call_id.isalnum()) == (9, True)
+    assert result == {"role": "tool", "tool_call_id": call_id, "content": "ok\n\nGo on."}
     assert asked.body["max_tokens"] == 16_000
     assert set(asked.body) - {"model", "messages", "max_tokens", "tools"} == ({"stream"} if stream else set())
 
@@ -219,14 +230,17 @@ def test_a_thought_goes_back_unchanged_and_to_no_other_provider(
 ) -> None:
     reply = ask(Chats("I edit.", (SIGNED,), **given)).reply
     assert isinstance(reply.parts[0], Thought)
-    history = (user("begin"), Message(speaker=Speaker.ASSISTANT, parts=reply.parts))
-    after = (*history, done(ToolResult(call_id="call_7", content="ok")))
+    ours = tuple(part.replace(id="c1-1-1") if isinstance(part, ToolCall) else part for part in reply.parts)
+    history = (user("begin"), Message(speaker=Speaker.ASSISTANT, parts=ours))
+    after = (*history, done(ToolResult(call_id="c1-1-1", content="ok")))
     (own,) = ask(GOOD, requests=(request(*after, model="openai/model-1"),)).asked
     (other,) = ask(GOOD, requests=(request(*after, model="vllm/model-1"),), name="vllm").asked
     at_messages = MessagesApi().encode(request(*after), stream=False, room=lambda _: 1)
     assert b"reasoning" not in at_messages
     sent, sent_elsewhere = (asked.body["messages"][2] for asked in (own, other))
+    results = [asked.body["messages"][3]["tool_call_id"] for asked in (own, other)]
     (call,) = sent.pop("tool_calls")
+    assert (call["id"], results) == ("call_7", ["call_7", "c1-1-1"])
     assert sent == {"role": "assistant", "content": "I edit.", **back}
     assert call["extra_content"] == SIGNED["beside"]["extra_content"]
     assert set(sent_elsewhere) == {"role", "content", "tool_calls"}
@@ -315,7 +329,7 @@ def test_calls_are_put_together_as_servers_cut_them(ask: Ask, told: Stream) -> N
 
 def test_calls_without_an_id_get_one_each(ask: Ask) -> None:
     twice = {"tool_calls": [piece(name="Edit")["tool_calls"][0], piece(name="Submit")["tool_calls"][0]]}
-    first, second = ask(pieces(twice)).reply.parts
+    _, first, second = ask(pieces(twice)).reply.parts
     assert isinstance(first, ToolCall)
     assert isinstance(second, ToolCall)
     assert first.id != second.id
@@ -339,7 +353,7 @@ def test_why_a_turn_ended(ask: Ask, answer: Chats, stop: Stop, is_cut: bool) -> 
 
 
 def test_an_input_that_is_no_object_is_not_run(ask: Ask) -> None:
-    (call,) = ask(pieces(piece(index=0, id="a", name="Edit", arguments='{"a": '))).reply.parts
+    (_, call) = ask(pieces(piece(index=0, id="a", name="Edit", arguments='{"a": '))).reply.parts
     assert isinstance(call, ToolCall)
     assert call.problem is not None
     assert "JSON object" in call.problem

@@ -90,6 +90,15 @@ def test_the_next_provider_of_a_tier_does_the_work_of_one_that_is_gone(repo: Rep
     assert [event["model"] for event in repo.events("Retried")] == ["gpu/b"]
 
 
+def test_a_server_that_does_not_run_is_no_end_where_another_provider_is_next(repo: Repo) -> None:
+    with serving(policy=honest_chat) as server:
+        configure(repo, models={"deep": "gpu/a", "fast": ["ollama/a", "gpu/b"]}, **own(server, "gpu"))
+        done = repo.task(env={"OLLAMA_HOST": "127.0.0.1:9"})
+    assert done.code == 0, done.err
+    assert {asked.body["model"] for asked in server.asked} == {"b"}
+    assert repo.events("Retried")[-1]["model"] == "gpu/b"
+
+
 def own(server: MessagesServer, name: str) -> dict[str, Any]:
     return {"providers": {name: {"endpoint": f"{server.address}/api"}}}
 
@@ -144,10 +153,19 @@ def test_a_refusal_ends_it_in_the_words_of_the_model(repo: Repo) -> None:
     assert "refused to go on: I cannot help with that." in done.out
 
 
-def test_the_recorded_replies_can_be_played_again(repo: Repo) -> None:
-    thoughtful = Chats("", (use("Read", {"file_path": "calc.py"}, "call_0"),), beside={"reasoning": "hm"})
+def test_parallel_calls_are_answered_and_the_recorded_replies_can_be_played_again(repo: Repo) -> None:
+    reads = tuple(
+        use("Read", {"file_path": path}, f"call_{number}")
+        for number, path in enumerate(("calc.py", "tests/test_calc.py"))
+    )
+    thoughtful = Chats("", reads, beside={"reasoning": "hm"})
     with serving(policy=faulty(thoughtful, turn=0)) as server:
         done = chat(repo, server)
+    after = next(each for each in server.asked if role_of(each) == "implementer" and each.turn == 1)
+    said, first, second = after.body["messages"][-3:]
+    assert (said["reasoning"], len(said["tool_calls"])) == ("hm", 2)
+    assert [result["tool_call_id"] for result in (first, second)] == [call["id"] for call in reads]
+    assert "def add" in first["content"]
     name = repo.folder.name
     repo.write(play.CALC)
     again = repo.task("--model", f"replay:{name}", play.TEXT)

@@ -10,6 +10,12 @@ from agentflow.settings import PROVIDERS, Provider, Settings, choose_model_name
 ADDRESSES: dict[str, tuple[str, dict[str, str], str | None, str]] = {
     "the vendor's": ("openai", {}, None, "https://api.openai.com/v1"),
     "a variable": ("openai", {"OPENAI_BASE_URL": "http://x.test/api/"}, None, "http://x.test/api"),
+    "the vendor's, with a slash": (
+        "openai",
+        {"OPENAI_BASE_URL": "https://api.openai.com/v1/"},
+        None,
+        "https://api.openai.com/v1",
+    ),
     "a variable before the settings": (
         "openai",
         {"OPENAI_BASE_URL": "http://x.test/v2"},
@@ -48,6 +54,13 @@ def test_an_address_that_is_none_is_refused(named: str) -> None:
 KEYS: dict[str, tuple[str, dict[str, str], Provider | None, tuple[str, ...], str]] = {
     "the usual variable": ("mistral", {"MISTRAL_API_KEY": "k-1"}, None, ("k-1",), ""),
     "none where it is needed": ("mistral", {}, None, (), "MISTRAL_API_KEY"),
+    "none where it is needed, with a slash": (
+        "openai",
+        {"OPENAI_BASE_URL": "https://api.openai.com/v1/"},
+        None,
+        (),
+        "OPENAI_API_KEY",
+    ),
     "none elsewhere": ("mistral", {}, Provider(endpoint="http://x.test"), (), ""),
     "another variable": (
         "openai",
