@@ -24,6 +24,8 @@ _OWN = (
     "a repository says checks, required, routing, limits, prove_rounds and surface; "
     "all else is for your own config.yaml"
 )
+_NO_PROVIDER = regex(r"anthropic|bedrock|vertex|foundry|repair|script|replay|.*/.*|")
+"""What `providers` cannot be about; the first have settings of their own."""
 _FIRST_KEY = regex(r"[.:\[]")
 _EXAMPLES = {
     "checks": "checks: {tests: python -m pytest -q}",
@@ -54,6 +56,47 @@ class Caller(StrEnum):
     REVIEWER = "reviewer"
     VERIFIER = "verifier"
     CHECKS = "checks"
+
+
+class Provider(Record):
+    """A server that speaks the Chat Completions API; what the user leaves out is as in the shipped table."""
+
+    endpoint: str | None = None
+    """Its address, to which `/chat/completions` is added."""
+    endpoint_env: str | None = None
+    """Name of a variable that holds another address."""
+    api_key_env: str | None = None
+    """Name of the variable that holds the key; at the shipped address one is needed."""
+    api_key_command: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
+    reply_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
+    """What the server calls the most tokens of a reply."""
+    strict: bool | None = None
+    """It refuses `stream_options`, words of ours behind results of tools, and ids unlike its own."""
+
+    def fill(self, shipped: "Provider") -> "Provider":
+        """Return the same with what it leaves out."""
+        said = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+        return shipped.replace(**said)
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    "openai": Provider(
+        endpoint="https://api.openai.com/v1",
+        endpoint_env="OPENAI_BASE_URL",
+        api_key_env="OPENAI_API_KEY",
+        reply_limit="max_completion_tokens",
+    ),
+    "openrouter": Provider(endpoint="https://openrouter.ai/api/v1", api_key_env="OPENROUTER_API_KEY"),
+    "gemini": Provider(
+        endpoint="https://generativelanguage.googleapis.com/v1beta/openai", api_key_env="GEMINI_API_KEY"
+    ),
+    "mistral": Provider(endpoint="https://api.mistral.ai/v1", api_key_env="MISTRAL_API_KEY", strict=True),
+    "ollama": Provider(endpoint="http://127.0.0.1:11434/v1", endpoint_env="OLLAMA_HOST"),
+    "lmstudio": Provider(endpoint="http://127.0.0.1:1234/v1"),
+    "llamacpp": Provider(endpoint="http://127.0.0.1:8080/v1"),
+    "vllm": Provider(endpoint="http://127.0.0.1:8000/v1"),
+}
+"""The shipped table; the `providers` setting completes and overrides it."""
 
 
 class Retry(Record):
@@ -150,6 +193,8 @@ class Settings(Record):
     """Name of the variable that holds the key, in place of the usual ones."""
     api_key_command: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
     """A command of the user's that prints the key."""
+    providers: dict[str, Provider] = {}
+    """Servers of the Chat Completions API, by the name that stands before the slash of a model's id."""
     transport: Literal["http", "sdk"] = "http"
     """What carries requests to `anthropic`."""
     stream: bool = False
@@ -191,6 +236,10 @@ class Settings(Record):
     """By role, rules such as `mcp__git` about the MCP tools it has, in place of those of its file."""
     unprotected: tuple[str, ...] = ()
     """Protected names that commands may write all the same, such as AGENTS.md or vendor/lib/.git."""
+
+    def find_provider(self, name: str) -> Provider:
+        """Return what the user and the shipped table say of a provider; nothing of one that nobody named."""
+        return self.providers.get(name, Provider()).fill(PROVIDERS.get(name, Provider()))
 
 
 class Skip(Record):
@@ -255,7 +304,11 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    return _read_settings(Settings, text, str(path))
+    found = _read_settings(Settings, text, str(path))
+    if (wrong := next(filter(_NO_PROVIDER.fullmatch, found.providers), None)) is not None:
+        said = f"providers: {wrong!r} is no name for a server of the Chat Completions API"
+        raise InvalidFile(str(path), said, hint="that of the Messages API is set by endpoint and api_key_env")
+    return found
 
 
 def _read_settings(kind: type[T], text: str, source: str) -> T:
@@ -307,13 +360,18 @@ def apply_project(settings: Settings, project: Project) -> Settings:
 
 
 def choose_model_name(option: str | None, settings: Settings, environ: Mapping[str, str]) -> str:
-    """Return the model to use: the named one, else `anthropic` where it is set up, else `repair`."""
+    """Return the model to use: the named one, else the one that is set up, else `repair`."""
     named = option or environ.get("AGENTFLOW_MODEL") or settings.model
     if named:
         return named
     configured = settings.endpoint or settings.api_key_env or settings.api_key_command
     is_set_up = configured or any(environ.get(variable) for variable in MODEL_VARIABLES)
-    return "anthropic" if is_set_up else "repair"
+    if is_set_up:
+        return "anthropic"
+    first = (ids if isinstance(ids, str) else ids[0] for ids in settings.models.values())
+    said = [name for each in first for name, slash, _ in [each.partition("/")] if slash]
+    known = next((name for name in said if name in PROVIDERS), "anthropic")
+    return known if any(name in PROVIDERS or name in settings.providers for name in said) else "repair"
 
 
 def find_bundled(kind: str) -> Path:

@@ -23,6 +23,7 @@ from agentflow.core.messages import Usage
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.task import Phase
 from agentflow.redact import to_one_line
+from agentflow.settings import PROVIDERS
 
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _SEND_SECONDS = 3
@@ -96,7 +97,8 @@ class TaskTrace:
 
     def _tell_request(self, event: events.Asked | events.Replied, at: int) -> None:
         model = self._models.get(event.run, "")
-        provider = "agentflow" if model.startswith(_OWN_MODELS) else "anthropic"
+        known = next((name for name in PROVIDERS if model.startswith(f"{name}/")), "anthropic")
+        provider = "agentflow" if model.startswith(_OWN_MODELS) else known
         told = {"gen_ai.provider.name": provider, "gen_ai.request.model": model}
         key = ("chat", event.run)
         if isinstance(event, events.Asked):

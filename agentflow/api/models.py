@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentflow.core.errors import ModelRejected, UsageError
+from agentflow.core.errors import ConfigError, ModelRejected, UsageError
 from agentflow.core.evidence import By
 from agentflow.core.messages import ContextLimits, Reply
 from agentflow.core.pending import Budget
@@ -14,10 +14,12 @@ from agentflow.core.role import Role
 from agentflow.loop.history import request_of
 from agentflow.model.scripted import Exchange, ReplayModel, load_script
 from agentflow.model.tiers import (
+    ANTHROPIC,
     CLOUDS,
     DEEP,
     FAST,
     LIVE,
+    MESSAGES,
     REPAIR,
     find_price,
     find_tier,
@@ -25,22 +27,33 @@ from agentflow.model.tiers import (
     list_first_ids,
     list_ids,
     parse_choice,
+    qualify_models,
+    takes_no_tools,
 )
 from agentflow.redact import keep_secret
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import Deadlines, Settings
+from agentflow.settings import PROVIDERS, Deadlines, Settings
 from agentflow.store.journal import RecordedRequest, read_exchanges
 from agentflow.store.reading import find, read_evidence
 
 if TYPE_CHECKING:
     from agentflow.model.endpoint import Endpoint
     from agentflow.model.live import LiveModel
-    from agentflow.model.wire import Api, Source
+    from agentflow.model.retry import Throttle
+    from agentflow.model.wire import Api, ProviderLine, Source
 
 
 NO_MODEL = "No model is configured."
-NO_MODEL_ADVICE = "Set ANTHROPIC_API_KEY to do other tasks, or name a model with --model or AGENTFLOW_MODEL."
 _NO_KEY = "set ANTHROPIC_API_KEY, or name a server of your own that needs none with ANTHROPIC_BASE_URL"
+
+
+def advise_on_no_model(environ: Mapping[str, str]) -> str:
+    """Return what to set, or how to name a model of a provider whose variables are set."""
+    for name, provider in PROVIDERS.items():
+        variables = (provider.api_key_env, provider.endpoint_env)
+        if found := next((each for each in variables if each and environ.get(each)), None):
+            return f"{found} is set: name one of its models with --model {name}/ID or AGENTFLOW_MODEL."
+    return "Set ANTHROPIC_API_KEY to do other tasks, or name a model with --model or AGENTFLOW_MODEL."
 
 
 def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mapping[str, str]) -> Model:
@@ -59,42 +72,82 @@ def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mappi
 
 def choose_tiers(settings: Settings, name: str) -> Settings:
     """Return settings with the tiers that a model's name says. Raises ConfigError."""
-    return settings.replace(models={**settings.models, **parse_choice(name).models})
+    chosen = parse_choice(name)
+    models = {**settings.models, **chosen.models}
+    if chosen.kind not in PROVIDERS:
+        return settings.replace(models=models)
+    if lacking := [tier for tier in (DEEP, FAST) if tier not in models]:
+        raise ConfigError(
+            f"{name} has no model for {' and '.join(lacking)}",
+            hint=f"write --model {name}/ID, or models: {{deep: {name}/ID, fast: {name}/ID}} in config.yaml",
+        )
+    return settings.replace(models=qualify_models(models, chosen.kind, settings))
 
 
 def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
-    """Return a live model; in a batch it keeps to the limits that all its tasks share at the endpoint."""
+    """Return a live model; in a batch it keeps to the limits that all its tasks share at an endpoint."""
     from agentflow.model.live import LiveModel
-    from agentflow.model.messages import MessagesApi
 
-    api = MessagesApi()
-    source, address = _connect(name, api, settings, environ)
-    model = LiveModel(name, api, source, settings)
-    folder = environ.get("AGENTFLOW_LIMITS")
-    if not folder:
-        return model
-    from agentflow.model.retry import Throttle
-
-    return model.share_limits(Throttle(Path(folder), address))
+    model = LiveModel(name, lambda provider: _connect(provider, name, settings, environ), settings)
+    model.open_lines()
+    return model
 
 
-def _connect(name: str, api: "Api", settings: Settings, environ: Mapping[str, str]) -> tuple["Source", str]:
-    from agentflow.model.endpoint import VENDOR, choose_endpoint
+def _connect(provider: str, name: str, settings: Settings, environ: Mapping[str, str]) -> "ProviderLine":
+    """Return the line to a provider. Raises ConfigError, or ModelRejected without credentials."""
+    from agentflow.model.wire import ProviderLine
 
-    if name in CLOUDS:
+    api = _choose_api(provider, settings)
+    if provider in CLOUDS:
         from agentflow.model.sdk import open_cloud
 
-        return open_cloud(name, environ, settings.deadlines), name
-    found = choose_endpoint(environ, settings).replace(path=api.path)
+        source: Source = open_cloud(provider, environ, settings.deadlines)
+        return ProviderLine(api=api, source=source, throttle=_share_limits(provider, environ))
+    found = find_endpoint(provider, settings, environ).replace(path=api.path)
     keep_secret(found.secrets)
-    if found.address == VENDOR and not found.secrets:
+    if found.lacks and provider == ANTHROPIC:
         taken = "" if name in LIVE else f", where the model {name!r} would be"
         raise ModelRejected(f"no credentials for the Messages API{taken}", hint=_NO_KEY)
-    if settings.transport == "sdk":
+    if found.lacks:
+        hint = f"set {found.lacks}; the address of another server is {found.place}"
+        raise ModelRejected(f"no key for {provider}", hint=hint)
+    if settings.transport == "sdk" and provider == ANTHROPIC:
         from agentflow.model.sdk import open_direct
 
-        return open_direct(found, settings.deadlines), found.address
-    return _open_source(found, settings.deadlines, environ), found.address
+        source = open_direct(found, settings.deadlines)
+    else:
+        source = _open_source(found, settings.deadlines, environ)
+    return ProviderLine(
+        api=api, source=source, place=found.place, throttle=_share_limits(found.address, environ)
+    )
+
+
+def _choose_api(provider: str, settings: Settings) -> "Api":
+    if provider in MESSAGES:
+        from agentflow.model.messages import MessagesApi
+
+        return MessagesApi()
+    from agentflow.model.chat import ChatApi
+
+    return ChatApi(provider, settings.find_provider(provider))
+
+
+def find_endpoint(provider: str, settings: Settings, environ: Mapping[str, str]) -> "Endpoint":
+    """Return the endpoint of a provider. Raises ConfigError, or ModelRejected without a key that is named."""
+    from agentflow.model.endpoint import choose_endpoint, choose_provider_endpoint
+
+    if provider in PROVIDERS or provider in settings.providers:
+        return choose_provider_endpoint(provider, environ, settings)
+    return choose_endpoint(environ, settings)
+
+
+def _share_limits(address: str, environ: Mapping[str, str]) -> "Throttle | None":
+    folder = environ.get("AGENTFLOW_LIMITS")
+    if not folder:
+        return None
+    from agentflow.model.retry import Throttle
+
+    return Throttle(Path(folder), address)
 
 
 def _open_source(found: "Endpoint", deadlines: Deadlines, environ: Mapping[str, str]) -> "Source":
@@ -161,7 +214,7 @@ def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings
         return
     for role in roles:
         for named in list_ids(role.model, settings.models):
-            if named in settings.without_tools:
+            if takes_no_tools(named, settings):
                 raise ModelRejected(
                     f"{named} takes no tools, so it cannot work as the {role.part or role.name}",
                     hint=f"give {find_tier(role.model)} another model under models in config.yaml",

@@ -17,7 +17,7 @@ from agentflow.api.content import (
 from agentflow.api.decisions import explain_foreign
 from agentflow.api.models import (
     NO_MODEL,
-    NO_MODEL_ADVICE,
+    advise_on_no_model,
     choose_model,
     choose_tiers,
     find_context_limits,
@@ -120,7 +120,8 @@ def prepare(start: Path, request: TaskRequest) -> Setup:
     reason = chosen.explain_refusal(request.text)
     if reason is not None:
         is_named = request.model or os.environ.get("AGENTFLOW_MODEL") or settings.model
-        raise ModelRejected(reason if is_named else f"{NO_MODEL} {reason}", hint=NO_MODEL_ADVICE)
+        said = reason if is_named else f"{NO_MODEL} {reason}"
+        raise ModelRejected(said, hint=advise_on_no_model(os.environ))
     refuse_without_tools(chosen, (content.roles.find_part(name) for name in PIPELINE), settings)
     is_whole = sandbox.level is Level.FULL and not sandbox.opened.network
     weakness = () if is_whole else (describe_sandbox(sandbox),)

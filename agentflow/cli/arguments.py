@@ -112,7 +112,10 @@ def take_number(name: str, purpose: str, metavar: str = "N", least: float = 0.1)
 TASK = typer.Argument(None, metavar="TASK", help="A task's id or its beginning; the newest by default.")
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 MODEL = typer.Option(
-    None, "--model", help="repair, anthropic, a model id, deep=ID,fast=ID, or script:FILE.", metavar="M"
+    None,
+    "--model",
+    help="repair, anthropic, a model id, openai/ID, deep=ID,fast=ID, or script:FILE.",
+    metavar="M",
 )
 MAX_COST = take_number("--max-cost", "Stop when the task has cost this much.", "USD", least=0)
 MAX_TOKENS = typer.Option(

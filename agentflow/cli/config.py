@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import typer
 
 from agentflow.api.boundary import TaskRequest, describe_sandbox, make_sandbox, open_sandbox
-from agentflow.api.models import choose_tiers
+from agentflow.api.models import choose_tiers, find_endpoint
 from agentflow.api.trust import find_root_of, list_untrusted, load_project_at, load_trust_here
 from agentflow.api.verification import run_checks
 from agentflow.checks.detect import detect
@@ -23,7 +23,17 @@ from agentflow.core.errors import AgentflowError, ConfigError, Exit, NoSandbox, 
 from agentflow.core.record import Record, to_builtins
 from agentflow.frontmatter import write_atomic
 from agentflow.model.endpoint import choose_endpoint
-from agentflow.model.tiers import DEEP, FAST, find_price, list_ids, parse_choice
+from agentflow.model.tiers import (
+    ANTHROPIC,
+    DEEP,
+    FAST,
+    MESSAGES,
+    find_price,
+    list_ids,
+    list_providers,
+    parse_choice,
+    split_id,
+)
 from agentflow.process import capture
 from agentflow.redact import format_count, to_one_line
 from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, attack_profiles
@@ -32,6 +42,7 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.settings import (
     MODEL_VARIABLES,
     PROJECT_FILE,
+    PROVIDERS,
     Project,
     Settings,
     apply_project,
@@ -317,6 +328,18 @@ _HEADS = ("reader", "writer", "checks")
 """The column titles of the callers in WHO."""
 
 
+class ProviderState(Record):
+    """A provider of the Chat Completions API that is set up or asked."""
+
+    name: str
+    endpoint: str
+    key: str
+    """Whether there is one, and in which variable."""
+    models: tuple[str, ...]
+    """What the tiers ask it for."""
+    reachable: bool
+
+
 class Diagnosis(Record):
     """The findings of `doctor`, without the value of any secret."""
 
@@ -331,6 +354,7 @@ class Diagnosis(Record):
     """Their kinds."""
     reachable: bool | None
     """None for a model that needs no network."""
+    providers: tuple[ProviderState, ...]
     settings: str
     checks: tuple[str, ...] | None
     """None outside of a repository."""
@@ -352,7 +376,9 @@ def _examine_machine(folder: Path) -> Diagnosis:
     places = sandbox.find_hidden_places()
     path = find_folders(os.environ).config
     model = choose_model_name(None, settings, os.environ)
-    address, credentials = _find_endpoint(settings) if parse_choice(model).kind == "anthropic" else ("", ())
+    settings = choose_tiers(settings, model)
+    is_asked = ANTHROPIC in list_providers(model, settings)
+    address, credentials = _find_endpoint(settings) if is_asked else ("", ())
     return Diagnosis(
         sandbox=ability.level,
         reason=ability.reason,
@@ -365,6 +391,7 @@ def _examine_machine(folder: Path) -> Diagnosis:
         endpoint=address,
         credentials=credentials,
         reachable=_is_reachable(address) if address else None,
+        providers=tuple(_list_providers(model, settings)),
         settings=str(path) if path.is_file() else "",
         checks=_list_checks(folder, sandbox),
         hidden=tuple(str(place) for place in places.hidden),
@@ -397,6 +424,10 @@ def _list_findings(found: Diagnosis) -> Iterator[Line]:
         yield label_row("endpoint", span(found.endpoint), span(answers))
         names = ", ".join(found.credentials)
         yield label_row("key", span(f"{names} present") if names else span("none", Style.WARN))
+    for each in found.providers:
+        answers = "answers" if each.reachable else "does not answer"
+        yield label_row(each.name, span(f"{each.endpoint}  {answers}" if each.endpoint else "no endpoint"))
+        yield label_row("", span(each.key), span("".join(f"  {model}" for model in each.models), Style.DIM))
     yield label_row("settings", span(found.settings or "none: every setting has its default"))
     if found.checks is not None:
         yield label_row("checks", span("; ".join(found.checks) or "none found in this repository"))
@@ -442,11 +473,42 @@ def _read_version(name: str) -> str:
 
 def _find_endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
     found = choose_endpoint(os.environ, settings)
-    place = urlsplit(found.address)
-    port = f":{place.port}" if place.port else ""
     kinds = (("API key", found.key), ("token", found.token))
-    address = f"{place.scheme}://{place.hostname or ''}{port}"
-    return address, tuple(kind for kind, secret in kinds if secret is not None)
+    return _show_address(found.address), tuple(kind for kind, secret in kinds if secret is not None)
+
+
+def _show_address(address: str, path: str = "") -> str:
+    place = urlsplit(address)
+    port = f":{place.port}" if place.port else ""
+    return f"{place.scheme}://{place.hostname or ''}{port}{path}"
+
+
+def _list_providers(name: str, settings: Settings) -> Iterator[ProviderState]:
+    """Yield the providers that the tiers ask, that the settings name, or whose variables are set."""
+    asked = list_providers(name, settings)
+    ids = [id_ for tier in (DEEP, FAST) for id_ in list_ids(tier, settings.models)] if asked else []
+    served = [split_id(id_, parse_choice(name).kind, settings) for id_ in dict.fromkeys(ids)]
+    for provider in dict.fromkeys((*asked, *settings.providers, *PROVIDERS)):
+        known = settings.find_provider(provider)
+        variables = (known.api_key_env, known.endpoint_env)
+        is_set_up = provider in settings.providers or any(os.environ.get(each or "") for each in variables)
+        if provider in MESSAGES or not (provider in asked or is_set_up):
+            continue
+        address = ""
+        try:
+            found = find_endpoint(provider, settings, os.environ)
+            address = _show_address(found.address, urlsplit(found.address).path)
+            key = f"{found.lacks} missing" if found.lacks else "no key"
+            key = f"{known.api_key_env or 'key'} present" if found.secrets else key
+        except AgentflowError as error:
+            key = str(error)
+        yield ProviderState(
+            name=provider,
+            endpoint=address,
+            key=key,
+            models=tuple(model for of, model in served if of == provider),
+            reachable=bool(address) and _is_reachable(address),
+        )
 
 
 def _is_reachable(address: str) -> bool:

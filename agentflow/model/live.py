@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -13,16 +13,22 @@ from agentflow.core.events import Retried, Warned
 from agentflow.core.messages import Reply, Request, Usage, sum_usage
 from agentflow.core.pending import Budget
 from agentflow.core.ports import Observer
+from agentflow.model.fault import read_fault
 from agentflow.model.reply import MAX_REPLY_BYTES, TOO_LONG, read_events
-from agentflow.model.retry import persist, to_status_error, to_type_error
+from agentflow.model.retry import FAULT_STATUSES, persist, to_status_error, to_type_error
 from agentflow.model.tiers import (
+    MODELS,
     Meter,
     add_cost,
     count_searches,
     find_price,
     find_window,
     list_fallbacks,
+    list_ids,
+    list_providers,
     parse_choice,
+    split_id,
+    takes_no_tools,
 )
 from agentflow.model.wire import (
     ADDRESS,
@@ -31,6 +37,7 @@ from agentflow.model.wire import (
     BadReply,
     ErrorEvent,
     NobodyThere,
+    ProviderLine,
     ReadReply,
     ServerAnswer,
     ServerGone,
@@ -42,41 +49,43 @@ from agentflow.parse import decode_or_none
 from agentflow.redact import to_one_line
 from agentflow.settings import Settings
 
-if TYPE_CHECKING:
-    from agentflow.model.retry import Throttle
-
 _LAST_BYTES_SECONDS = 0.5
 """For what follows the final event."""
 _LEAST_ROOM = 1_000
 """Tokens of a reply that are asked for where a request seems to fill the window."""
 _ADDRESS = f"check {ADDRESS}"
+_FORCE = "tool_choice"
+"""The field that a server names when it refuses it."""
+_NO_MONEY = 402
+"""Which some servers call 429, though no pause mends it."""
 
 Delta = Callable[[str], None]
 
 
 class LiveModel:
-    """A model that is asked over the network, through the API of its provider."""
+    """A model that is asked over the network: each id by the line to its provider, opened when it is due."""
 
     def __init__(
         self,
         name: str,
-        api: Api,
-        source: Source,
+        connect: Callable[[str], ProviderLine],
         settings: Settings,
         *,
         on_delta: Delta | None = None,
         observe: Observer | None = None,
     ) -> None:
         self.name = name
-        self._api = api
-        self._source = source
+        self._connect = connect
+        self._lines: dict[str, ProviderLine] = {}
+        """By provider."""
         self._settings = settings
         self._on_delta = on_delta
         self._observe: Observer = observe or (lambda _: None)
         self._standing = list_fallbacks(settings.models)
         """The ids that are not given up yet, by the id that a request names."""
+        self._unforced: set[str] = set()
+        """Ids of models that refuse a tool that is forced, as those do that think before each call."""
         self._meter = Meter(Budget(), Usage())
-        self._throttle: Throttle | None = None
 
     def report_to(self, observe: Observer) -> "LiveModel":
         """Return the same model, telling an observer of every try that failed."""
@@ -85,10 +94,6 @@ class LiveModel:
     def limit_by(self, meter: Meter) -> "LiveModel":
         """Return the same model, sending nothing that does not fit into a budget."""
         return self._with_changes(_meter=meter)
-
-    def share_limits(self, throttle: "Throttle") -> "LiveModel":
-        """Return the same model, keeping to limits that other processes share."""
-        return self._with_changes(_throttle=throttle)
 
     def _with_changes(self, **changes: Any) -> "LiveModel":
         changed = copy(self)
@@ -106,14 +111,34 @@ class LiveModel:
         """Return the same model, passing text on as it comes."""
         return self._with_changes(_on_delta=on_delta)
 
+    def open_lines(self) -> None:
+        """Connect to the providers of the tiers, so that what is missing is said early. Raises ModelError."""
+        for provider in list_providers(self.name, self._settings):
+            self._find_line(provider)
+
+    def _find_provider(self, model: str) -> str:
+        return split_id(model, parse_choice(self.name).kind, self._settings)[0]
+
+    def _find_line(self, provider: str) -> ProviderLine:
+        if provider not in self._lines:
+            self._lines[provider] = self._connect(provider)
+        return self._lines[provider]
+
     async def reach(self) -> None:
         """Raise ModelError if there is no server; other failures are left to the first request."""
+        lists = [
+            [self._find_provider(id_) for id_ in list_ids(tier, self._settings.models)] for tier in MODELS
+        ]
+        # where another provider may answer instead, the first request finds out
+        for provider in dict.fromkeys(each[0] for each in lists if len(set(each)) == 1):
+            await self._reach(self._find_line(provider))
 
+    async def _reach(self, line: ProviderLine) -> None:
         async def attempt() -> None:
             try:
-                await self._source.reach()
+                await line.source.reach()
             except NobodyThere as error:
-                raise self._redact_error(error, None) from None
+                raise self._redact_error(error, line, None) from None
             except TryFailed:
                 return
 
@@ -123,7 +148,8 @@ class LiveModel:
         await persist(attempt, self._settings.retry, tell)
 
     async def close(self) -> None:
-        await self._source.close()
+        for line in self._lines.values():
+            await line.source.close()
 
     async def complete(self, request: Request) -> Reply:
         """Return one complete turn, with what all tries for it used. Raises ModelError."""
@@ -132,10 +158,17 @@ class LiveModel:
             ids = self._standing.get(request.model, (request.model,))
             failures: list[str] = []
             try:
-                found = await self._ask_until_answered(request.replace(model=ids[0]), used, failures)
+                wanted = request.replace(model=ids[0])
+                found = await self._ask_until_answered(self._spare_force(wanted), used, failures)
             except ModelError as error:
                 reason = self._redact(str(error))
-                is_for_all = isinstance(error, ServerGone) or type(error) is ModelRefused
+                if request.force and _FORCE in reason and ids[0] not in self._unforced:
+                    self._unforced.add(ids[0])
+                    self._observe(Retried(run=request.run, attempt=1, reason=reason, seconds=0))
+                    continue
+                is_for_all = type(error) is ModelRefused or (
+                    isinstance(error, ServerGone) and len(set(map(self._find_provider, ids[:2]))) == 1
+                )
                 if len(ids) == 1 or is_for_all or not isinstance(error, ModelUnavailable):
                     raise _with_reason(error, reason) from None
                 self._standing[request.model] = ids[1:]
@@ -147,9 +180,18 @@ class LiveModel:
             else:
                 return found.replace(model=found.model or ids[0], usage=sum_usage(used))
 
+    def _spare_force(self, request: Request) -> Request:
+        """Return a request that offers the forced tool alone, where the server lets nobody force one."""
+        if request.model not in self._unforced or not request.force:
+            return request
+        return request.replace(
+            tools=tuple(tool for tool in request.tools if tool.name == request.force), force=None
+        )
+
     async def _ask_until_answered(self, request: Request, used: list[Usage], failures: list[str]) -> Reply:
         """Ask one model until it answers or is given up; failed tries count in the usage as well."""
-        price = find_price(request.model, parse_choice(self.name).kind, self._settings)
+        kind = parse_choice(self.name).kind
+        price = find_price(request.model, kind, self._settings)
         most = min(self._settings.max_tokens, request.reply_tokens or self._settings.max_tokens)
 
         window = find_window(request.model, self._settings)
@@ -162,22 +204,26 @@ class LiveModel:
             used.append(usage)
             self._meter.count(usage)
 
-        if request.model in self._settings.without_tools:
+        if takes_no_tools(request.model, self._settings):
             request = request.replace(tools=(), force=None)
-        body = self._api.encode(request, stream=self._stream, room=room)
+        provider, bare = split_id(request.model, kind, self._settings)
+        line = self._find_line(provider)
+        body = line.api.encode(request.replace(model=bare), stream=self._stream, room=room)
 
         async def attempt() -> Reply:
             room(len(body))  # a try that failed may have used up what was left
             try:
-                async with nullcontext() if self._throttle is None else self._throttle.take_turn():
-                    found = await self._attempt(body)
+                async with nullcontext() if line.throttle is None else line.throttle.take_turn():
+                    found = await self._attempt(line, body)
             except TryFailed as failed:
-                if self._throttle is not None and failed.retry_after:
-                    self._throttle.pause(failed.retry_after)
+                if line.throttle is not None and failed.retry_after:
+                    line.throttle.pause(failed.retry_after)
                 if failed.used is not None:
                     count(add_cost(failed.used, price))
                 raise
-            count(add_cost(found.usage, price, count_searches(found)))
+            # a server that counts nothing is no way around a budget
+            usage = found.usage if found.usage.tokens else Usage(input=self._meter.estimate_tokens(len(body)))
+            count(add_cost(usage, price, count_searches(found)))
             self._meter.learn(len(body), found.usage)
             return found
 
@@ -187,29 +233,30 @@ class LiveModel:
 
         return await persist(attempt, self._settings.retry, tell)
 
-    async def _attempt(self, body: bytes) -> Reply:
-        reading = _Reading(self._api, self._settings, self._on_delta)
+    async def _attempt(self, line: ProviderLine, body: bytes) -> Reply:
+        reading = _Reading(line.api, self._settings, self._on_delta)
         try:
-            found, skipped = await reading.read_reply(self._source, body, stream=self._stream)
+            found, skipped = await reading.read_reply(line.source, body, stream=self._stream)
         except ErrorEvent as told:
-            kind, message = told.error.get("type", ""), told.error.get("message", "")
-            raise self._redact_error(to_type_error(str(kind), str(message)), reading.used) from None
+            raise self._redact_error(_to_event_error(told.error), line, reading.used) from None
         except (TryFailed, ModelRefused, ModelRejected) as error:
-            raise self._redact_error(error, reading.used) from None
+            raise self._redact_error(error, line, reading.used) from None
         if skipped:
             kinds = self._redact(", ".join(sorted(skipped)))
             self._observe(Warned(message=f"the model sent unknown content, which was skipped: {kinds}"))
         return found
 
-    def _redact_error(self, error: ModelError, used: Usage | None) -> ModelError:
+    def _redact_error(self, error: ModelError, line: ProviderLine, used: Usage | None) -> ModelError:
         told = _with_reason(error, self._redact(str(error)))
+        told.hint = told.hint.replace(ADDRESS, line.place)
         if isinstance(told, TryFailed):
             told.used = used
         return told
 
     def _redact(self, text: str) -> str:
-        for secret in self._source.secrets:
-            text = text.replace(secret, "[redacted]")
+        for line in self._lines.values():
+            for secret in line.source.secrets:
+                text = text.replace(secret, "[redacted]")
         return to_one_line(text.encode("utf-8", "replace").decode(), 400)
 
 
@@ -298,7 +345,14 @@ def _to_error(answer: ServerAnswer, body: bytes) -> ModelError:
         return ModelRefused(f"the model's endpoint redirects{where}; no redirect is followed", hint=_ADDRESS)
     if 200 < answer.status < 300:
         return BadReply(f"the model's endpoint answered {answer.status}")
-    said: Any = decode_or_none(body.decode("utf-8", "replace"))
-    error = said.get("error") if isinstance(said, dict) else None
-    message = error.get("message") if isinstance(error, dict) else None
-    return to_status_error(answer.status, str(message or ""), answer.headers.get("retry-after"))
+    fault = read_fault(decode_or_none(body.decode("utf-8", "replace")), answer.headers)
+    status = _NO_MONEY if "insufficient_quota" in fault.kinds else answer.status
+    return to_status_error(status, fault.message, fault.retry_after)
+
+
+def _to_event_error(error: dict[str, Any]) -> ModelError:
+    fault = read_fault({"error": error}, {})
+    if fault.status is not None:
+        return to_status_error(fault.status, fault.message, fault.retry_after)
+    kind = next((kind for kind in fault.kinds if kind in FAULT_STATUSES), "".join(fault.kinds[:1]))
+    return to_type_error(kind, fault.message)

@@ -136,7 +136,7 @@ def _to_block(part: MessagePart) -> dict[str, Any] | None:
             cited = {"citations": part.citations} if part.citations else {}
             block = {"type": "text", "text": text, **cited} if text.strip() else None
         case Thought(block=opaque) | ServerToolPart(block=opaque):
-            block = opaque
+            block = opaque if opaque.get("type") != "reasoning" else None  # another provider's
         case ToolCall():
             block = {"type": "tool_use", "id": part.id, "name": part.name, "input": part.input}
         case ToolResult():

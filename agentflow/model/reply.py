@@ -29,6 +29,8 @@ MAX_REPLY_BYTES = 32 * 1024 * 1024
 MAX_STREAM_BYTES = 2 * MAX_REPLY_BYTES
 """The same with the frames around each piece."""
 TOO_LONG = f"the reply is longer than {MAX_REPLY_BYTES // 1024 // 1024} MiB"
+_NO_MORE = b"[DONE]"
+"""What some APIs send after the last event."""
 _MAX_SKIPPED = 20
 """Kinds that are told by name."""
 _LONGEST_KIND = 40
@@ -75,7 +77,7 @@ async def read_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, A
         if line.startswith(b"data:"):
             lines.append(line[5:].removeprefix(b" "))
         elif not line:
-            if lines:
+            if lines and lines != [_NO_MORE]:
                 yield _parse_object(b"\n".join(lines))
             received, lines = 0, []
 
@@ -288,7 +290,7 @@ def to_reply(turn: RawTurn) -> ReadReply:
         raise BadReply("two tool calls of the reply have the same id")
     if stop in (Stop.END_TURN, Stop.MAX_TOKENS):
         parts = _drop_unanswered(parts)
-    model = _join_surrogates(turn.model)
+    model = join_surrogates(turn.model)
     return Reply(parts=parts, stop=stop, usage=turn.usage, model=model), frozenset(skipped)
 
 
@@ -297,8 +299,8 @@ def _to_part(block: dict[str, Any], stop: str) -> ReplyPart | None:
     match block.get("type"):
         case "text":
             cited = tuple(_to_writable(one) for one in block.get("citations") or () if isinstance(one, dict))
-            part = Text(text=_join_surrogates(str(block.get("text") or "")), citations=cited)
-        case "thinking" | "redacted_thinking":
+            part = Text(text=join_surrogates(str(block.get("text") or "")), citations=cited)
+        case "thinking" | "redacted_thinking" | "reasoning":
             part = Thought(block=_to_writable(block))
         case "tool_use":
             part = _to_call(block, stop)
@@ -326,7 +328,7 @@ def _to_call(block: dict[str, Any], stop: str) -> ToolCall:
     name, call_id = block.get("name"), block.get("id")
     if not isinstance(name, str) or not isinstance(call_id, str) or not _CALL_ID.fullmatch(call_id):
         raise BadReply("the reply holds a tool call without a usable name and id")
-    name = _join_surrogates(name)
+    name = join_surrogates(name)
     if stop != "tool_use":
         advice = "; make the call again with less in it" if stop == "max_tokens" else ""
         problem = f"the turn ended with {stop} before this call was complete; nothing was run{advice}"
@@ -339,7 +341,7 @@ def _read_input(block: dict[str, Any]) -> dict[str, Any] | None:
     streamed = block.get("json")
     is_streamed = isinstance(streamed, str) and streamed
     try:
-        found = decode_or_none(_join_surrogates(str(streamed))) if is_streamed else block.get("input")
+        found = decode_or_none(join_surrogates(str(streamed))) if is_streamed else block.get("input")
         encode(found)
     except (ValueError, RecursionError):
         return None
@@ -347,9 +349,7 @@ def _read_input(block: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _to_writable(block: dict[str, Any]) -> dict[str, Any]:
-    found = {
-        key: _join_surrogates(value) if isinstance(value, str) else value for key, value in block.items()
-    }
+    found = {key: join_surrogates(value) if isinstance(value, str) else value for key, value in block.items()}
     try:
         encode(found)
     except (ValueError, RecursionError):
@@ -357,7 +357,7 @@ def _to_writable(block: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _join_surrogates(text: str) -> str:
+def join_surrogates(text: str) -> str:
     """Join surrogate pairs that were cut apart; what stays half a character is replaced."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

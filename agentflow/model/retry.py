@@ -42,7 +42,8 @@ MAX_WAIT = 900.0
 _UNFIT = frozenset({400, 404, 410, 422})
 """The status for a model that the endpoint lacks, or that cannot take the request."""
 _NO_TOOLS = regex(
-    r"\bsupport\w*\b[^.]{0,40}\btools?\b|\btools?\b[^.]{0,20}\bnot (supported|available|enabled)\b",
+    r"\bsupport\w*\b[^.]{0,40}\b(tools?|function call\w*)\b"
+    r"|\b(tools?|function call\w*)\b[^.]{0,20}\b(not (supported|available|enabled)|requires? --)",
     re.IGNORECASE,
 )
 _TOO_LONG = regex(
@@ -51,10 +52,15 @@ _TOO_LONG = regex(
     re.IGNORECASE,
 )
 """What endpoints say of a request that has more tokens than the model takes."""
-_OF_THE_REPLY = "output tokens"
+_OF_THE_REPLY = regex(r"\b(output|completion)[ _]tokens\b")
 _LONG = 413
-_TOOLS_HINT = "Every role needs tools: give its tier a model that takes them, under models in config.yaml"
-_STATUS: Mapping[str, int] = {
+_FAILED = 500
+"""What llama.cpp answers where it was started without tools."""
+_TOOLS_HINT = (
+    "Every role needs tools: start the server with them, "
+    "or give the tier a model that takes them, under models in config.yaml"
+)
+FAULT_STATUSES: Mapping[str, int] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
     "billing_error": 402,
@@ -65,7 +71,14 @@ _STATUS: Mapping[str, int] = {
     "api_error": 500,
     "timeout_error": 504,
     "overloaded_error": 529,
+    "insufficient_quota": 402,
+    "invalid_api_key": 401,
+    "rate_limit_exceeded": 429,
+    "context_length_exceeded": 400,
+    "BadRequestError": 400,
+    "NotFoundError": 404,
 }
+"""What the name of an error means where no status tells."""
 _REFUSALS: Mapping[int, tuple[str, str]] = {
     401: ("your API key was rejected", "Correct it"),
     403: ("your API key may not do this", "Correct it, or choose another model"),
@@ -118,21 +131,21 @@ def _pause(retry: Retry, number: int, failed: TryFailed) -> float:
 
 def to_status_error(status: int, message: str, retry_after: str | None) -> ModelError:
     said = f"the model's endpoint answered {status}" + (f": {message}" if message else "")
-    if status in PASSING_STATUSES:
+    takes_no_tools = (status in _UNFIT or status == _FAILED) and _NO_TOOLS.search(message)
+    if status in PASSING_STATUSES and not takes_no_tools:
         return TryFailed(said, retry_after=parse_retry_after(retry_after))
-    is_about_prompt = _TOO_LONG.search(message) and _OF_THE_REPLY not in message
+    is_about_prompt = _TOO_LONG.search(message) and not _OF_THE_REPLY.search(message)
     if status == _LONG or (status in _UNFIT and is_about_prompt):
         return PromptTooLong(said)
-    kind = ModelUnfit if status in _UNFIT else ModelRefused
+    kind = ModelUnfit if status in _UNFIT or takes_no_tools else ModelRefused
     meaning, hint = _REFUSALS.get(status, ("the model's endpoint refused this request", "Correct that"))
-    takes_no_tools = status in _UNFIT and _NO_TOOLS.search(message)
     about = f"{status}: {message}" if message else str(status)
     return kind(f"{meaning} ({about})", hint=f"{_TOOLS_HINT if takes_no_tools else hint}{_RESUME}")
 
 
 def to_type_error(kind: str, message: str) -> ModelError:
     """Return the error that an error event means; one that we do not know may pass."""
-    return to_status_error(_STATUS.get(kind, 500), f"{kind}: {message}" if kind else message, None)
+    return to_status_error(FAULT_STATUSES.get(kind, 500), f"{kind}: {message}" if kind else message, None)
 
 
 def parse_retry_after(retry_after: str | None) -> float | None:

@@ -11,7 +11,7 @@ from agentflow.core.messages import Reply, Request, ServerToolPart, Usage
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record
 from agentflow.frontmatter import read_yaml
-from agentflow.settings import Price, Settings
+from agentflow.settings import PROVIDERS, Price, Settings
 
 DEEP = "deep"
 FAST = "fast"
@@ -19,16 +19,21 @@ ALIASES: Mapping[str, str] = {"opus": DEEP, "sonnet": FAST, "haiku": FAST}
 """Names of public role files, to our tiers."""
 MODELS: Mapping[str, str] = {DEEP: "claude-opus-5-5", FAST: "claude-sonnet-5-5"}
 """The shipped table; the `models` setting overrides it."""
+ANTHROPIC = "anthropic"
 CLOUDS = ("bedrock", "vertex", "foundry")
-LIVE = ("anthropic", *CLOUDS)
+MESSAGES = (ANTHROPIC, *CLOUDS)
+"""The providers of the Messages API."""
+LIVE = (*MESSAGES, *PROVIDERS)
 REPAIR = "repair"
 _PLAYED = ("script", "replay")
 """The names before a colon, which is followed by what is played."""
-_NAMES = (REPAIR, *LIVE, "script:FILE", "replay:TASK")
+_NAMES = (REPAIR, *MESSAGES, "script:FILE", "replay:TASK")
 _ID = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,199}", re.ASCII)
 _NEAR = 0.75
 """How similar to one of our names a word must be to be taken for a misspelling of it."""
-MODEL_ADVICE = f"models: {', '.join(_NAMES)}, a model's id, or deep=ID,fast=ID"
+MODEL_ADVICE = (
+    f"models: {', '.join(_NAMES)}, a model's id, PROVIDER/ID ({', '.join(PROVIDERS)}), or deep=ID,fast=ID"
+)
 
 Ids = str | tuple[str, ...]
 """A model id, or several: the first one answers, the next where it fails."""
@@ -38,7 +43,7 @@ class Choice(Record):
     """The meaning of a model's name: the kind of model, and the id of each tier."""
 
     kind: str
-    """One of our names, up to the colon; `anthropic` for an id."""
+    """One of our names, up to the colon; `anthropic` for an id. It has the ids that name no provider."""
     models: dict[str, str] = {}
     """Tier to the id that was named for it."""
 
@@ -53,21 +58,21 @@ def parse_choice(name: str) -> Choice:
     if name == REPAIR or name in LIVE or (kind in _PLAYED and played):
         return Choice(kind=kind)
     if "=" not in name:
-        return Choice(kind="anthropic", models=dict.fromkeys((DEEP, FAST), _check_id(name)))
+        return Choice(kind=ANTHROPIC, models=dict.fromkeys((DEEP, FAST), _check_id(name)))
     pairs = [part.strip().partition("=") for part in name.split(",")]
     models = {key: _check_id(value) for key, _, value in pairs if key in (DEEP, FAST)}
     if len(models) < len(pairs):
         raise ConfigError(
             f"cannot read the models {name!r}", hint="write deep=ID, fast=ID, or deep=ID,fast=ID"
         )
-    return Choice(kind="anthropic", models=models)
+    return Choice(kind=ANTHROPIC, models=models)
 
 
 def _check_id(name: str) -> str:
     kind = name.partition(":")[0]
     if name in (f"{played}:" for played in _PLAYED):
         raise ConfigError(f"{name!r} does not say what to play", hint=MODEL_ADVICE)
-    if kind in (REPAIR, *LIVE, *_PLAYED):
+    if name in PROVIDERS or name.endswith("/") or kind in (REPAIR, *MESSAGES, *_PLAYED):
         raise ConfigError(f"{name!r} is not a model id", hint=MODEL_ADVICE)
     if name in (DEEP, FAST, *ALIASES):
         raise ConfigError(
@@ -81,6 +86,34 @@ def _check_id(name: str) -> str:
     if kind.isalpha() and (near := get_close_matches(kind.lower(), names, 1, _NEAR)):
         raise ConfigError(f"unknown model {name!r}; did you mean {names[near[0]]}?", hint=MODEL_ADVICE)
     return name
+
+
+def split_id(model: str, kind: str, settings: Settings) -> tuple[str, str]:
+    """Return who serves a model and its id there; an id that names no provider is of the chosen kind."""
+    name, _, rest = model.partition("/")
+    return (name, rest) if rest and (name in LIVE or name in settings.providers) else (kind, model)
+
+
+def qualify_models(models: Mapping[str, Ids], kind: str, settings: Settings) -> dict[str, Ids]:
+    """Return the tiers' models with the provider that was chosen before each id that names none."""
+
+    def qualify(model: str) -> str:
+        return "/".join(split_id(model, kind, settings))
+
+    return {
+        tier: qualify(ids) if isinstance(ids, str) else tuple(map(qualify, ids))
+        for tier, ids in models.items()
+    }
+
+
+def list_providers(name: str, settings: Settings) -> tuple[str, ...]:
+    """Return who serves the tiers of a model's name; nobody but for a live model."""
+    chosen = parse_choice(name)
+    if not chosen.is_live:
+        return ()
+    models = {**settings.models, **chosen.models}
+    ids = (id_ for tier in (DEEP, FAST) for id_ in list_ids(tier, models))
+    return tuple(dict.fromkeys(split_id(id_, chosen.kind, settings)[0] for id_ in ids))
 
 
 def find_tier(name: str) -> str:
@@ -139,16 +172,25 @@ def find_price(model: str, kind: str, settings: Settings) -> Price | None:
 
     The shipped prices are of the vendor's own API; a platform may have others.
     """
-    if model in settings.prices or kind != "anthropic":
-        return settings.prices.get(model)
-    return next((each.prices[model] for each in load_price_lists() if model in each.prices), None)
+    provider, bare = split_id(model, kind, settings)
+    own = settings.prices.get(model) or settings.prices.get(bare)
+    if own is not None or provider != ANTHROPIC:
+        return own
+    return next((each.prices[bare] for each in load_price_lists() if bare in each.prices), None)
 
 
 def find_window(model: str, settings: Settings) -> int | None:
     """Return how many tokens a model's context window has, or None where that is unknown."""
-    if model in settings.windows:
-        return settings.windows[model]
-    return next((each.windows[model] for each in load_price_lists() if model in each.windows), None)
+    bare = split_id(model, ANTHROPIC, settings)[1]
+    if own := settings.windows.get(model) or settings.windows.get(bare):
+        return own
+    known = model.removeprefix(f"{ANTHROPIC}/")
+    return next((each.windows[known] for each in load_price_lists() if known in each.windows), None)
+
+
+def takes_no_tools(model: str, settings: Settings) -> bool:
+    """Return whether the user says so of a model."""
+    return bool({model, split_id(model, ANTHROPIC, settings)[1]} & set(settings.without_tools))
 
 
 def count_searches(reply: Reply) -> int:

@@ -6,12 +6,15 @@ import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from agentflow.core.errors import ConfigError, ModelRefused, ModelUnavailable
 from agentflow.core.messages import Reply, Request, Usage
 from agentflow.core.record import Record
+
+if TYPE_CHECKING:
+    from agentflow.model.retry import Throttle
 
 ADDRESS = "ANTHROPIC_BASE_URL, or endpoint in config.yaml"
 _NO_REPLY = "no reply from the model's endpoint"
@@ -111,6 +114,16 @@ class Api(Protocol):
 
     def start_stream(self) -> StreamedReply | None:
         """Return a reply to which the events of a stream are added, or None where nothing is streamed."""
+
+
+class ProviderLine(Record):
+    """A provider that is asked: how it speaks, and the way to it."""
+
+    api: Api
+    source: Source
+    place: str = ADDRESS
+    """What sets its address."""
+    throttle: "Throttle | None" = None
 
 
 class ErrorEvent(Exception):

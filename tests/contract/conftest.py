@@ -12,7 +12,7 @@ from agentflow.model.endpoint import Endpoint, Secret
 from agentflow.model.http import Http
 from agentflow.model.live import LiveModel
 from agentflow.model.messages import MessagesApi
-from agentflow.model.wire import Source
+from agentflow.model.wire import ProviderLine, Source
 from agentflow.settings import Deadlines, Retry, Settings
 from tests.support.messages_server import Answer, Asked, Policy, serving
 from tests.support.records import a_request
@@ -100,10 +100,10 @@ def ask(line: Line) -> Ask:
             said = Said([], None, server.asked, [], [])
 
             async def talk() -> ModelError | None:
+                way = ProviderLine(api=MessagesApi(), source=line.connect(address or server.address, key))
                 model = LiveModel(
                     "anthropic",
-                    MessagesApi(),
-                    line.connect(address or server.address, key),
+                    lambda _: way,
                     settings.replace(stream=stream),
                     on_delta=said.deltas.append if stream else None,
                     observe=said.events.append,

@@ -7,6 +7,7 @@ import anyio
 from agentflow.core.messages import Reply, Text
 from agentflow.model.live import LiveModel
 from agentflow.model.messages import MessagesApi
+from agentflow.model.wire import ProviderLine
 from tests.contract.conftest import QUICK, Line, request
 from tests.support.messages_server import Plays, serving, text
 from tests.support.repo import eventually
@@ -21,9 +22,8 @@ def connections() -> int:
 
 def test_it_is_closed_and_opened_again(line: Line) -> None:
     with serving(GOOD) as server:
-        model = LiveModel(
-            "anthropic", MessagesApi(), line.connect(server.address), QUICK.replace(stream=line.stream)
-        )
+        way = ProviderLine(api=MessagesApi(), source=line.connect(server.address))
+        model = LiveModel("anthropic", lambda _: way, QUICK.replace(stream=line.stream))
 
         async def leg() -> Reply:
             try:
@@ -40,9 +40,8 @@ def test_it_is_closed_and_opened_again(line: Line) -> None:
 
 def test_without_closing_the_server_would_still_hold_it(line: Line) -> None:
     with serving(GOOD) as server:
-        model = LiveModel(
-            "anthropic", MessagesApi(), line.connect(server.address), QUICK.replace(stream=line.stream)
-        )
+        way = ProviderLine(api=MessagesApi(), source=line.connect(server.address))
+        model = LiveModel("anthropic", lambda _: way, QUICK.replace(stream=line.stream))
 
         async def open_and_look() -> int:
             await model.complete(request())

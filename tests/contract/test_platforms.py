@@ -10,6 +10,7 @@ from agentflow.core.messages import Reply, Text, ToolCall
 from agentflow.model.live import LiveModel
 from agentflow.model.messages import MessagesApi
 from agentflow.model.sdk import open_cloud
+from agentflow.model.wire import ProviderLine
 from tests.contract.conftest import KEY, QUICK, request
 from tests.support.messages_server import MessagesServer, Plays, serving, text, use
 
@@ -24,7 +25,8 @@ CALLS = Plays((text("I edit."), use("Edit", {"a": "b"})))
 def ask(name: str, server: MessagesServer, environ: Mapping[str, str], *, stream: bool) -> Reply:
     async def talk() -> Reply:
         source = open_cloud(name, environ, QUICK.deadlines)
-        model = LiveModel(name, MessagesApi(), source, QUICK.replace(stream=stream))
+        way = ProviderLine(api=MessagesApi(), source=source)
+        model = LiveModel(name, lambda _: way, QUICK.replace(stream=stream))
         try:
             return await model.complete(request())
         finally:

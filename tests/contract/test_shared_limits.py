@@ -10,6 +10,7 @@ from agentflow.model.endpoint import Endpoint
 from agentflow.model.live import LiveModel
 from agentflow.model.messages import MessagesApi
 from agentflow.model.retry import SharedLimits, Throttle, share_limits
+from agentflow.model.wire import ProviderLine
 from agentflow.settings import Deadlines
 from tests.contract.conftest import QUICK, request
 from tests.support.messages_server import Answer, Asked, Plays, refuses, serving, text
@@ -27,7 +28,8 @@ def test_where_one_is_asked_to_wait_all_of_them_wait(tmp_path: Path) -> None:
 
     async def ask(address: str) -> None:
         source = Direct(Endpoint(address=address), Deadlines())
-        model = LiveModel("anthropic", MessagesApi(), source, QUICK).share_limits(Throttle(tmp_path, address))
+        line = ProviderLine(api=MessagesApi(), source=source, throttle=Throttle(tmp_path, address))
+        model = LiveModel("anthropic", lambda _: line, QUICK)
         await model.complete(request())
         await model.close()
 

@@ -86,11 +86,11 @@ CAPABILITY = '''class Courtesy(Record):
 
 class UseModel(Record):'''
 CHOICE = """\
-    if name == "letters":
+    if provider == "letters":
         from agentflow.model.new import LettersApi
 
-        api = LettersApi()
-    source, address"""
+        return LettersApi()
+    if provider in MESSAGES"""
 LANGUAGE = """LANGUAGES: tuple[Language, ...] = (
     Language(
         name="Zen",
@@ -266,7 +266,7 @@ def test_a_model_provider(copy: Copy) -> None:
         "a model provider",
         new=(("", PROVIDER),),
         tiers=(("LIVE = (", 'LIVE = ("letters", '),),
-        models=(("    source, address", CHOICE),),
+        models=(("    if provider in MESSAGES", CHOICE),),
     )
     answers = [
         {"tool": "Read", "with": {"file_path": "calc.py"}},

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 Block = dict[str, Any]
 Event = dict[str, Any]
@@ -28,7 +28,7 @@ class Asked(NamedTuple):
 
     @property
     def tools(self) -> set[str]:
-        return {tool["name"] for tool in self.body.get("tools", ())}
+        return {tool.get("function", tool)["name"] for tool in self.body.get("tools", ())}
 
     @property
     def turn(self) -> int:
@@ -106,7 +106,15 @@ class Stream(NamedTuple):
     """Seconds between the events."""
 
 
-Answer = Plays | Raw | Stream
+class Playable(Protocol):
+    """A good reply, whole and as the events of a stream."""
+
+    def message(self, model: str) -> dict[str, Any]: ...
+
+    def events(self, model: str) -> Iterable[Event | bytes]: ...
+
+
+Answer = Playable | Raw | Stream
 Policy = Callable[[Asked], Answer]
 
 
@@ -205,10 +213,10 @@ class _Connection(BaseHTTPRequestHandler):
                 self.wfile.write(answer.body)
             case Stream():
                 self._play(answer)
-            case Plays():
+            case _:
                 self._reply(answer, asked.body)
 
-    def _reply(self, answer: Plays, body: dict[str, Any]) -> None:
+    def _reply(self, answer: Playable, body: dict[str, Any]) -> None:
         model = str(body.get("model", ""))
         if body.get("stream"):
             self._play(Stream(tuple(answer.events(model))))
