@@ -425,8 +425,9 @@ def _list_findings(found: Diagnosis) -> Iterator[Line]:
         names = ", ".join(found.credentials)
         yield label_row("key", span(f"{names} present") if names else span("none", Style.WARN))
     for each in found.providers:
-        answers = "answers" if each.reachable else "does not answer"
-        yield label_row(each.name, span(f"{each.endpoint}  {answers}" if each.endpoint else "no endpoint"))
+        answers = "  answers" if each.reachable else "  does not answer"
+        where = f"{each.endpoint}{answers}" if each.endpoint else "cannot be asked"
+        yield label_row(each.name, span(where))
         yield label_row("", span(each.key), span("".join(f"  {model}" for model in each.models), Style.DIM))
     yield label_row("settings", span(found.settings or "none: every setting has its default"))
     if found.checks is not None:
