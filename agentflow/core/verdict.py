@@ -105,7 +105,7 @@ class ProbeKind(StrEnum):
     BROKEN_CODE = "broken_code"
     """A check other than the tests, with the changed code broken."""
     WITHOUT_HUNK = "without_hunk"
-    """The proving tests, with a part of the change reverted."""
+    """New cases of tests, without the data that brings them; in older records, the tests without a hunk."""
     ORACLE = "oracle"
     """The proving tests, with other values expected."""
     TESTS_ONLY = "tests_only"
@@ -180,7 +180,7 @@ class ProbeResult(Record):
     subjects: tuple[str, ...] = ()
     """What was broken, changed or reverted, in words for people."""
     hunks: tuple[Hunk, ...] = ()
-    """The lines that were reverted."""
+    """The lines that were reverted, in records of older tasks."""
     code: Side = Side.FINAL
     """The code that it ran on: the final code, or the code from before the task."""
     tests: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestO
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import find_id_prefix
-from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
+from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import Case, find_hook_files, find_tests
 from agentflow.verdict.diff.inspection import Inspection
 from agentflow.verdict.mixed_files import is_shared
@@ -123,7 +123,6 @@ class Probe(Record):
     files: Mapping[str, str | None]
     """The replaced files by path; None for one that is taken away."""
     subjects: tuple[str, ...] = ()
-    hunks: tuple[Hunk, ...] = ()
     code: Side = Side.FINAL
     tests: frozenset[str] = frozenset()
     """The tests that pass on the tree as it is; none where a runner tells no names."""
@@ -177,7 +176,6 @@ class Probe(Record):
             end=end,
             seconds=seconds,
             subjects=self.subjects,
-            hunks=self.hunks,
             code=self.code,
         )
 
