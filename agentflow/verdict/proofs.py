@@ -25,6 +25,7 @@ from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case, find_tests
 
 _Results = tuple[ProbeResult, ...]
+_LATE = (MutantEnd.NOT_TRIED, MutantEnd.TIMED_OUT)
 _FAST = 5
 """What takes so many times less than a limit does not come near it on a busy machine."""
 
@@ -123,6 +124,11 @@ def _explain_wanted(case: Case, hunk: Hunk) -> str:
     if any(each.path == hunk.path and (each.added or each.moved) for each in case.dependencies):
         return "no test sees which version is named: install it, run the tests, and read what is new in it"
     if case.wanted is Wanted.FORM and hunk in case.changed:  # a refactoring passes on both sides
+        mine = [
+            each for each in case.mutants if each.path == hunk.path and hunk.line <= each.line <= hunk.end
+        ]
+        if any(each.outcome in _LATE for each in mine) and not any(each.is_unnoticed for each in mine):
+            return "not all small edits of it could be tried in time: read the diff"
         return "add a test that notices what it does, and passes before and after"
     return hunk.wanted
 
@@ -254,9 +260,8 @@ def list_hunks(case: Case) -> tuple[Hunk, ...]:
     for probe in older:
         for hunk in probe.hunks:
             found[hunk] = found.get(hunk, False) or probe.end is ProbeEnd.RED_AS_IT_MUST
-    late = (MutantEnd.NOT_TRIED, MutantEnd.TIMED_OUT)
     taken = [each for each in case.mutants if each.operator == Operator.TAKEN_BACK and each.hunk]
-    found |= {each.hunk: not each.is_unnoticed for each in taken if each.hunk and each.outcome not in late}
+    found |= {each.hunk: not each.is_unnoticed for each in taken if each.hunk and each.outcome not in _LATE}
     pieces = tuple(hunk.replace(proved=is_red) for hunk, is_red in found.items())
     if case.approval is not None and case.approval.approved:
         return pieces  # a person knows that the tests see less now
@@ -310,9 +315,8 @@ def list_untried(case: Case) -> tuple[Hunk, ...]:
     blocks = defaultdict[tuple[str, Side, int], list[MutantResult]](list)
     for each in (each for each in case.mutants if each.is_strong):
         blocks[each.path, each.code, each.block].append(each)
-    late = (MutantEnd.NOT_TRIED, MutantEnd.TIMED_OUT)
     return tuple(
         Hunk(path=path, line=min(each.line for each in found), end=max(each.line for each in found))
         for (path, _, _), found in blocks.items()
-        if all(each.outcome in late for each in found)
+        if all(each.outcome in _LATE for each in found)
     )

@@ -4,7 +4,7 @@ import pytest
 
 from agentflow.core.evidence import By, CheckRun, Side, TestCounts
 from agentflow.core.role import Claim, Judgement
-from agentflow.core.verdict import Caveat, Hunk, ProbeEnd, ProbeKind, ProbeResult
+from agentflow.core.verdict import Caveat, Hunk, MutantEnd, MutantResult, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case
 from agentflow.verdict.judge import judge, lower_verdict
@@ -679,3 +679,19 @@ def test_tests_that_run_compiled_are_no_tests_that_did_not_run() -> None:
 def test_a_refactoring_needs_no_test_that_fails_without_it(wanted: Wanted, said: str) -> None:
     case = a_case((GREEN,), (WAS_GREEN,), changed=LINES, wanted=wanted)
     assert judge(case).unproved == (f"a.py:3: {said}",)
+
+
+def test_a_refactoring_whose_edits_took_too_long_needs_a_reader_and_no_test() -> None:
+    late = MutantResult(
+        path="a.py",
+        line=3,
+        before="1",
+        after="2",
+        operator="number moved",
+        edit="1 → 2",
+        is_strong=True,
+        outcome=MutantEnd.NOT_TRIED,
+    )
+    case = a_case((GREEN,), (WAS_GREEN,), changed=LINES, wanted=Wanted.FORM, mutants=(late,))
+    said = "a.py:3: not all small edits of it could be tried in time: read the diff"
+    assert judge(case).unproved == (said,)
