@@ -219,12 +219,12 @@ def extract_checks(path: str, text: str) -> str:
     return "\n".join(part.text for part in _parts(path, text) if part.is_named)
 
 
-def blank_checks(path: str, text: str) -> str:
-    """Return a source file with blanks for its tests; examples in docstrings stay, which are no code."""
-    for part in _parts(path, text) if not path.endswith(".py") else ():
+def blank_checks(path: str, text: str, *, is_cut: bool = False) -> str:
+    """Return a source file with blanks for its tests, or without them; examples in docstrings stay."""
+    for part in reversed(_parts(path, text)) if not path.endswith(".py") else ():
         if part.is_named:
             blank = "".join(sign if sign == "\n" else " " for sign in text[part.begin : part.end])
-            text = text[: part.begin] + blank + text[part.end :]
+            text = text[: part.begin] + ("" if is_cut else blank) + text[part.end :]
     return text
 
 

@@ -6,9 +6,10 @@ import textwrap
 from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
-from agentflow.core.languages import C_FAMILY
+from agentflow.core.languages import C_FAMILY, RUST
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
+from agentflow.verdict.mixed_files import blank_checks
 from agentflow.verdict.same.comments import list_code_lines, list_obeyed
 from agentflow.verdict.same.equivalence import is_equal_code, is_same_behaviour
 from agentflow.verdict.surface import is_document
@@ -121,6 +122,9 @@ def _is_neutral(hunk: LineSpan) -> bool:
     change = hunk.change
     taken = change.replace(before=hunk.take_back(), modes=(change.modes[1],) * 2)
     is_equal = is_equal_code(taken) or is_same_behaviour((taken,)) or _is_commented(taken)
+    if hunk.path.endswith(RUST):  # which has its tests beside the code
+        product = [blank_checks(hunk.path, text, is_cut=True) for text in (taken.before, taken.after)]
+        is_equal = is_equal or product[0] == product[1]
     return (is_equal and not is_document(taken)) or _drops_unused(hunk)
 
 

@@ -231,7 +231,8 @@ def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:
     product = whole.replace(before=next(sides), after=next(sides))
     if before == after:
         return (product,)
-    return (part,) if product.before == product.after else (part, product)
+    bare = [blank_checks(each.path, text, is_cut=True) for text in (each.before, each.after)]
+    return (part,) if bare[0] == bare[1] else (part, product)
 
 
 def _see_settings(change: TextDiff, before: Iterable[str]) -> TextDiff:

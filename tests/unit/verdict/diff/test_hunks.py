@@ -124,3 +124,14 @@ def test_what_no_mutant_is_made_of_is_no_piece() -> None:
     more = code.replace("#include", "#include <stdio.h>\n#include").replace("return a", "return a + 1")
     assert places(a_change(more, code, "a.c")) == ["a.c:5"]
     assert places(a_change(code.replace("#include <math.h>", "#define A 1"), code, "a.c")) == ["a.c:1"]
+
+
+def test_the_tests_in_a_source_of_rust_are_no_piece() -> None:
+    code = "pub fn f(a: i32) -> i32 {\n    a\n}\n"
+    one = "    #[test]\n    fn is_1() {\n        assert_eq!(super::f(1), 1);\n    }\n"
+    two = one.replace("1", "2")
+    head = "\n#[cfg(test)]\nmod tests {\n"
+    before, after = f"{code}{head}{one}}}\n", f"{code}{head}{one}{two}}}\n"
+    assert places(a_change(after, before=before, path="src/a.rs")) == []
+    changed = after.replace("    a\n", "    a + 0\n")
+    assert places(a_change(changed, before=before, path="src/a.rs")) == ["src/a.rs:2"]
