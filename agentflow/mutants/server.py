@@ -160,7 +160,6 @@ class MutantServer:
             self.write(control="a plugin has loaded the code")
             return
         sys.pycache_prefix = tempfile.mkdtemp()
-        self.take_compiled(Path(sys.pycache_prefix))
         pristine = tempfile.mkdtemp() + "/copy"
         shutil.copytree(".", pristine, symlinks=True, ignore=self.list_apart)
         self.copy = self.sealed.Copy(pristine, self.spec["apart"])
@@ -175,13 +174,6 @@ class MutantServer:
         ending = self.run([test for test in self.seconds if test in self.killers])
         if not self.killers <= ending.sound.keys():
             self.write(control="tests fail once others have run")
-
-    def take_compiled(self, prefix: Path) -> None:
-        """Lay what an earlier run compiled where it is looked for: nothing may be written beside the code."""
-        for folder in self.root.rglob("__pycache__"):
-            place = Path(f"{prefix}{folder.parent}")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copytree(folder, place, dirs_exist_ok=True)
 
     def list_apart(self, folder: str, names: list[str]) -> Iterable[str]:
         return [name for name in names if name in self.spec["apart"]] if folder == "." else ()

@@ -87,15 +87,12 @@ class Place(Record):
     """The tests before the task, by which cases without a fixed name are known."""
     changed: frozenset[str] = frozenset()
     """The files that differ from those before the task."""
-    is_base: bool = False
-    """It has the tree from before the task, in which Python writes what it compiles."""
 
     def run(
         self, check: Check, sink: Path, manner: Manner = Manner.PLAIN, watch: CheckWatch | None = None
     ) -> Shown:
         """Run a check with its output in `sink`."""
         env = {"PYTHONPATH": self.imports} if self.imports else {}
-        env |= {"PYTHONDONTWRITEBYTECODE": ""} if self.is_base else {}
         watch = (watch or CheckWatch()).replace(cancelled=self.cancelled)
         shown = execute(check, self.sandbox, sink, watch=watch, env=env, manner=manner)
         shown = shown.match_cases(self.before, self.changed) if check.name is CheckName.TESTS else shown
@@ -183,8 +180,8 @@ class CheckSetup(Record):
         return self.store.folder / "outputs" / name
 
     @asynccontextmanager
-    async def copy(self, tree: str, *, is_base: bool = False) -> AsyncIterator[Place]:
-        """Yield a copy of a tree; what Python compiles in that from before the task, later ones find."""
+    async def copy(self, tree: str) -> AsyncIterator[Place]:
+        """Yield a copy of a tree."""
         stage = WorkingCopy(self.git.replace(cancelled=check_cancelled), tree, self.seen)
         try:
             await to_thread.run_sync(stage.fill, self.underlay)
@@ -197,12 +194,9 @@ class CheckSetup(Record):
                 sandbox=self.sandbox.switch_to_view(stage.view),
                 imports=to_pythonpath(stage.view.place, self.places),
                 stage=stage,
-                is_base=is_base,
                 cancelled=check_cancelled,
                 pause=lambda seconds: from_thread.run(anyio.sleep, seconds),  # a cancelled task ends it
             )
-            if is_base and self.underlay:
-                await to_thread.run_sync(stage.keep_compiled, self.underlay)
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(stage.remove)
@@ -243,8 +237,7 @@ class CheckRunner:
             return tuple(self._keep(job, each) for each in taken)
         ran: list[CheckResult] = []
         kept: list[RequiredCheck] = []
-        is_base = (job.surface, job.code) == (Side.BASE, Side.BASE)
-        async with self._setup.copy(job.tree, is_base=is_base) as place:
+        async with self._setup.copy(job.tree) as place:
             assert place.stage is not None
             for number, check in enumerate(job.checks):
                 if number:

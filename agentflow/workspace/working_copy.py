@@ -31,8 +31,6 @@ from agentflow.workspace.private_git import make_git_with_tree, make_private_git
 
 CHECKOUT = ("checkout-index", "-a", "-f", "-u", "-q")
 """How git writes all files that its index knows."""
-_SECOND = 2.0
-"""Seconds behind which no file is of the same second."""
 _ROOM = 64_000_000
 """Bytes of ignored files that are copied; the rest is seen where it lies, as an environment is."""
 
@@ -54,7 +52,6 @@ class LowerDirectory:
         self._opened = ExitStack()
         self._below: WrittenTree | None = None
         self._tree = ""
-        self._written = 0.0
         self._is_mountable = False
 
     def write_below(self, tree: str) -> WrittenTree:
@@ -63,7 +60,6 @@ class LowerDirectory:
             if self._below is None:
                 outer = self._opened.enter_context(make_scratch_folder())
                 self._below, self._tree = write_tree(self._git, tree, outer), tree
-                self._written = time.time()
                 self._is_mountable = is_mountable(self._below.view.folder, outer / "trial")
             return self._below
 
@@ -85,23 +81,6 @@ class LowerDirectory:
         except StateError:
             return None
         return WrittenTree(view=view, git=git, env=env)
-
-    def keep_compiled(self, tree: str, view: View) -> None:
-        """Lay what Python compiled in a layer of this very tree below all later ones.
-
-        To compile all tests, as pytest does, may take as long as to run them. Compiled code is known by
-        second and size, so that a file which differs has to be from another second.
-        """
-        if self._below is None or view.layer is None or tree != self._tree:
-            return
-        if time.time() < self._written + _SECOND:
-            return
-        top = view.layer / "upper"
-        for source in top.rglob("__pycache__/*.pyc"):
-            place = self._below.view.folder / source.relative_to(top)
-            if source.is_file() and not source.is_symlink() and not place.exists():
-                place.parent.mkdir(exist_ok=True)
-                shutil.copy2(source, place)
 
     def _fits(self, tree: str) -> bool:
         """Return whether files that are the same in a tree are written in the same encoding here."""
@@ -223,10 +202,6 @@ class WorkingCopy:
         entries = {entry.rstrip("/") for entry in self._ignored}
         is_below = any(path == entry or path.startswith(f"{entry}/") for entry in entries)
         return is_below or path in self._links
-
-    def keep_compiled(self, underlay: LowerDirectory) -> None:
-        """Let later copies find what Python compiled in this one, if they lie above its tree."""
-        underlay.keep_compiled(self._git.leave_out_absent(self._tree), self.view)
 
     def remove(self) -> None:
         self._opened.close()

@@ -2,7 +2,6 @@
 
 import os
 import random
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -192,25 +191,3 @@ def test_what_a_check_did_is_told_beside_folders_too_deep_to_be_named(git: Git, 
         assert stage.list_changes() == ("M a",)
         stage.restore(lambda _: True)
         assert stage.list_changes() == ()
-
-
-def test_what_was_compiled_below_is_found_in_later_layers_and_not_for_other_files(
-    git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = tree_of(git, {"a.py": "VALUE = 1\n"}, tmp_path)
-    other = tree_of(git, {"a.py": "VALUE = 2\n"}, tmp_path)
-    underlay = LowerDirectory(git)
-    below = underlay.write_below(base).view.folder
-    for tree, is_late, kept in ((base, False, 0), (other, True, 0), (base, True, 1)):
-        stage = WorkingCopy(git, tree, ())
-        stage.fill(underlay)
-        place = stage.view.top / "__pycache__/a.cpython-311.pyc"
-        place.parent.mkdir()
-        place.write_bytes(b"compiled")
-        with monkeypatch.context() as patched:
-            now = time.time()
-            patched.setattr(time, "time", lambda now=now + 9 * is_late: now)
-            stage.keep_compiled(underlay)
-        stage.remove()
-        assert len(list(below.glob("__pycache__/*"))) == kept
-    underlay.close()
