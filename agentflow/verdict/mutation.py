@@ -19,7 +19,7 @@ from agentflow.mutants.trial import MutantOrder, TriedMutant, order_mutants
 from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.diff.hunks import LineSpan, split_change
+from agentflow.verdict.diff.hunks import LineSpan, drop_moved, split_change
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.mixed_sides import lay_new_checks
 from agentflow.verdict.probes.probe import ProbeContext
@@ -94,7 +94,7 @@ def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
     hunks = split_change(product.values())
     proofs = frozenset(find_proof(context.case))
     # a change of one hunk was taken back to see that its tests prove it
-    taken = [_take_back(hunk) for hunk in hunks] if proofs and len(hunks) > 1 else []
+    taken = [_take_back(hunk) for hunk in drop_moved(hunks)] if proofs and len(hunks) > 1 else []
     checks = [run for run in context.case.after if run.green and run.check.name is not CheckName.TESTS]
     plans = [
         _plan_side(context, product, taken, run, Side.FINAL).replace(passing=frozenset())

@@ -64,8 +64,13 @@ class LineSpan(Record):
 
 def split_change(changes: Iterable[ChangedTexts]) -> tuple[LineSpan, ...]:
     """Return the hunks of a change, without those that cannot change behaviour."""
-    found = [hunk for each in changes if each.is_whole for hunk in _split_file(each)]
-    return tuple(each for each in found if not (_is_neutral(each) or _is_elsewhere(each, found)))
+    found = (hunk for each in changes if each.is_whole for hunk in _split_file(each))
+    return tuple(each for each in found if not _is_neutral(each))
+
+
+def drop_moved(hunks: Collection[LineSpan]) -> tuple[LineSpan, ...]:
+    """Return the hunks that a test may miss, once they are taken back alone."""
+    return tuple(each for each in hunks if not _is_elsewhere(each, hunks))
 
 
 def _lines(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.verdict.diff.hunks import split_change
+from agentflow.verdict.diff.hunks import drop_moved, split_change
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 OLD = """import os
@@ -56,18 +56,23 @@ def test_functions_that_were_added_at_once_are_pieces_of_their_own() -> None:
     assert len(places(a_change(OLD + more, before=""))) == 6
 
 
-def test_code_that_moved_is_asked_about_where_it_is_now() -> None:
+def places_of_moved(*changes: ChangedTexts) -> list[str]:
+    return [hunk.lines.place for hunk in drop_moved(split_change(changes))]
+
+
+def test_code_that_moved_is_taken_back_where_it_is_now() -> None:
     gone = "def third(c):\n    return c\n"
     changes = [a_change(OLD.replace(gone, "")), a_change(gone, before="", path="other.py")]
-    assert places(*changes) == ["other.py:1-2"]
+    assert places_of_moved(*changes) == ["other.py:1-2"]
+    assert len(places(*changes)) == 2  # a guard that went may stand elsewhere and guard nothing there
 
 
-def test_what_c_declares_is_asked_about_where_it_is_defined() -> None:
+def test_what_c_declares_is_taken_back_where_it_is_defined() -> None:
     header = a_change("int f(int a);\nint g(int a);\n", before="int f(int a);\n", path="a.h")
     code = "int f(int a) {\n    return a;\n}\n"
     defined = a_change(f"{code}\nint g(int a) {{\n    return -a;\n}}\n", before=code, path="a.c")
-    assert places(header) == ["a.h:2"]
-    assert places(header, defined) == ["a.c:4-7"]
+    assert places_of_moved(header) == ["a.h:2"]
+    assert places_of_moved(header, defined) == ["a.c:4-7"]
 
 
 @pytest.mark.parametrize(
