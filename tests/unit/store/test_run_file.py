@@ -1,4 +1,3 @@
-import os
 import resource
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from agentflow.core.run import (
     RunOutcome,
 )
 from agentflow.store.journal import RunFile, add_message, load_run
+from tests.unit.open_files import open_files
 
 HEAD = RunOpened(
     run=1,
@@ -172,11 +172,10 @@ def test_the_file_is_for_its_owner_only(path: Path) -> None:
 
 
 def test_messages_and_ended_runs_leave_no_file_open(tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208  # numbers, not files
     for number in range(3):
         add_message(tmp_path, f"message {number}")
         RunFile(tmp_path / f"{number}.jsonl", lambda _: None).append(HEAD)
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert open_files(tmp_path) == []
 
 
 def test_a_line_that_fits_only_in_part_is_an_error(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from agentflow.core.errors import ToolError
 from agentflow.workspace.openat import Opener, find_opener, open_by_parts, open_folder
 from agentflow.workspace.path_guard import PathGuard
+from tests.unit.open_files import open_files
 from tests.unit.workspace.swaps import attacked
 
 OPENINGS = list(dict.fromkeys((find_opener(), open_by_parts)))
@@ -46,14 +47,14 @@ def test_a_plain_name_is_opened(root: int, open_at: Opener) -> None:
     ],
 )
 def test_no_link_no_step_up_and_nothing_that_is_not_there_is_opened(
-    root: int, open_at: Opener, name: str
+    root: int, tmp_path: Path, open_at: Opener, name: str
 ) -> None:
-    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    before = open_files(tmp_path)
     with pytest.raises(OSError, match=r"\[Errno"):
         open_at(root, name, os.O_RDONLY, 0)
     with pytest.raises(OSError, match=r"\[Errno"):
         open_at(root, f"{name}/new", os.O_WRONLY | os.O_CREAT, 0o600)
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert open_files(tmp_path) == before
 
 
 @pytest.mark.parametrize("open_at", OPENINGS)
