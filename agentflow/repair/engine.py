@@ -34,7 +34,7 @@ from agentflow.workspace.working_copy import find_import_paths
 
 _QUICK, _TIMES_SLOW, _MOST_MORE = 2.0, 3, 60.0
 """For each second above the first two that the tests took, a search gets three more, at most so many."""
-_SEVERAL = "each of these edits makes the failing tests pass; they differ on other inputs, so none was made:"
+_SEVERAL = "several edits make the failing tests pass but differ on other inputs; none was made:"
 _EDIT = "Edit"
 _NONE = "the built-in repair engine cannot run these tests: it knows pytest and unittest only"
 _SHOWN = 3

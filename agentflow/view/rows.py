@@ -236,7 +236,7 @@ def _tell_turn(event: events.Replied | events.Retried | events.RepairTried, _mem
             yield span("    ! ", Style.WARN), span(f"{why}; {then}", Style.WARN)
         case events.RepairTried():
             mark = span("  ✓ ", Style.GOOD) if event.found else span("  · ", Style.DIM)
-            account = span(to_one_line(event.account, _SAID))
+            account = span(to_one_line(event.account.partition("\n")[0].removesuffix(":"), _SAID))
             yield mark, span("repair engine  ", Style.BOLD), account, _draw_seconds(event.seconds)
 
 

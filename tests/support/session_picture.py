@@ -12,12 +12,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from tests.support import play
+from tests.support.live import KEY
+from tests.support.messages_server import Asked, MessagesServer, Plays, serving, use
 from tests.support.repo import COMMAND, Repo
 
 COLUMNS, ROWS = 100, 40
@@ -56,33 +56,39 @@ for number in range(30):
 """
 
 
-def write_script() -> list[dict[str, Any]]:
-    """Return what the roles of the two tasks say."""
-    found = {"claim": "takes the discount off as an amount, not as a share", "path": "cart.py", "line": 9}
-    answer = {"summary": "In total() in cart.py.", "findings": [found], "open_questions": []}
-    explorer = play.role(
-        "explorer",
-        play.turn(play.call("Read", file_path="cart.py")),
-        play.turn(play.call("SubmitFindings", **answer)),
-    )
-    explorer["match"]["contains"] = "where is"
-    change = play.role(
-        "implementer",
-        play.turn(play.call("Read", file_path="cart.py")),
-        play.turn(play.call("Bash", command="grep -rn discount . && sleep 4")),
-        play.turn(play.call("Edit", file_path="cart.py", old_string=_OLD, new_string=_NEW)),
-        play.submit("cart.py"),
-    )
-    change["delay"] = 1.0
-    return [explorer, play.findings(), change, play.verified("ev-0003")]
+_ANSWER = {
+    "summary": "`total()` in `cart.py`.",
+    "findings": [
+        {"claim": "takes the discount off as an amount, not as a share", "path": "cart.py", "line": 9}
+    ],
+    "open_questions": [],
+}
+_CHANGE = {"summary": "Take the discount as a percentage of the subtotal", "files": ["cart.py"]}
+STEPS = {
+    "SubmitFindings": (use("Read", {"file_path": "cart.py"}), use("SubmitFindings", _ANSWER)),
+    "SubmitChange": (
+        use("Read", {"file_path": "cart.py"}),
+        use("Bash", {"command": "grep -rn discount . && sleep 4"}),
+        use("Edit", {"file_path": "cart.py", "old_string": _OLD, "new_string": _NEW}),
+        use("SubmitChange", _CHANGE),
+    ),
+    "SubmitVerdict": (use("SubmitVerdict", {"verdict": "VERIFIED", "evidence": ["ev-0003"], "reasons": []}),),
+}
+
+
+def play_role(asked: Asked) -> Plays:
+    """Reply as the role whose turn it is."""
+    time.sleep(1)
+    (steps,) = (steps for tool, steps in STEPS.items() if tool in asked.tools)
+    return Plays((steps[min(asked.turn, len(steps) - 1)],))
 
 
 class Screen:
     """A terminal of tmux, and who types there."""
 
-    def __init__(self, repo: Repo) -> None:
+    def __init__(self, repo: Repo, server: MessagesServer) -> None:
         self._socket = f"agentflow-{os.getpid()}"
-        environ = {**repo.environment, "AGENTFLOW_MODEL": repo.scripted(write_script())}
+        environ = {**repo.environment, "ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": KEY}
         size = ("-x", str(COLUMNS), "-y", str(ROWS))
         shown = [f"{key}={value}" for key, value in environ.items() if key != "TERM"]
         self.run("new-session", "-d", *size, "-c", str(repo.root), "env", *shown, str(COMMAND))
@@ -110,7 +116,7 @@ def hold_session(screen: Screen) -> str:
     screen.wait_for("leaves.")
     screen.type("where is the discount computed?", "Enter")
     screen.wait_for("cart.py:9")
-    screen.wait_for("1 task")
+    screen.wait_for("/new begins")
     screen.type("make the failing tests pass", "Enter")
     screen.wait_for("Bash grep")
     screen.type("leave subtotal as it is", "Enter")
@@ -147,11 +153,12 @@ def main() -> None:
         repo = (
             Repo(home / "shop", home / "home").write({"cart.py": CART, "tests/test_cart.py": TESTS}).commit()
         )
-        screen = Screen(repo)
-        try:
-            shown = hold_session(screen).replace(folder, "~/src")
-        finally:
-            screen.close()
+        with serving(policy=play_role) as server:
+            screen = Screen(repo, server)
+            try:
+                shown = hold_session(screen).replace(folder, "~/src")
+            finally:
+                screen.close()
     target.write_text(draw(shown), "utf-8")
 
 
