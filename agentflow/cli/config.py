@@ -30,6 +30,7 @@ from agentflow.model.tiers import (
     MESSAGES,
     find_price,
     list_ids,
+    list_models,
     list_providers,
     parse_choice,
     split_id,
@@ -247,10 +248,13 @@ def find_setup(git: Git) -> dict[str, Any]:
         level = f"{error}; {error.hint}"
     left = [item.file for item in list_untrusted(git.root)]
     then = "doctor" if checks is None else "verify" if checks and not left else "trust"
+    settings = load_settings(os.environ)
+    model = choose_model_name(None, settings, os.environ)
     return {
         "checks": checks,
         "sandbox": level.removeprefix("sandbox: "),
-        "model": choose_model_name(None, load_settings(os.environ), os.environ),
+        "model": model,
+        "models": list_models(model, settings),
         "untrusted": left,
         "next": f"agentflow {then}",
     }
@@ -280,7 +284,7 @@ def draw_surroundings(setup: dict[str, Any]) -> Iterator[Line]:
         name = column(check["check"], 7, Style.BOLD)
         yield label_row("" if number else "checks", name, span(format_command(check["command"])), missing)
     yield label_row("sandbox", span(setup["sandbox"]))
-    yield label_row("model", span(_REPAIR if setup["model"] == "repair" else setup["model"]))
+    yield label_row("model", span(_REPAIR if setup["model"] == "repair" else ", ".join(setup["models"])))
 
 
 def check(json: bool = JSON, folder: Path = FOLDER) -> int:

@@ -287,7 +287,7 @@ def _greet(chat: Chat, git: Git) -> Chat:
     checks = [check["check"] for check in told["checks"] or ()]
     level = told["sandbox"].partition(":")[0]
     around = (f"sandbox {'on' if level == 'full' else level}", list_some(checks) or "no checks")
-    return chat.replace(default_model=told["model"], around=" · ".join(around))
+    return chat.replace(default_model=", ".join(told["models"]), around=" · ".join(around))
 
 
 def _take_turn(chat: Chat, editor: "LineEditor", left: str) -> tuple[Chat, str]:

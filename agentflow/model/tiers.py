@@ -116,6 +116,15 @@ def list_providers(name: str, settings: Settings) -> tuple[str, ...]:
     return tuple(dict.fromkeys(split_id(id_, chosen.kind, settings)[0] for id_ in ids))
 
 
+def list_models(name: str, settings: Settings) -> tuple[str, ...]:
+    """Return the ids that a model's name stands for, the deep tier's first; a played one is its own."""
+    chosen = parse_choice(name)
+    if not chosen.is_live:
+        return (name,)
+    models = {**settings.models, **chosen.models}
+    return tuple(dict.fromkeys(list_ids(tier, models)[0] for tier in (DEEP, FAST)))
+
+
 def find_tier(name: str) -> str:
     """Return the tier a role file's `model` means; a full id stands for itself."""
     return ALIASES.get(name, name)
