@@ -300,6 +300,7 @@ async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -
             authorize=partial(_authorize_command, agent, run),
             make=partial(_make_inner_call, agent, run, call, inner),
             mutate=agent.around.mutate,
+            run_tests=agent.around.run_tests,
         ),
         **copy_shared(agent.around, ToolContext),
     )

@@ -28,9 +28,9 @@ GRANTED = {
 TABLE = {
     "explorer": {"Read", "Grep", "Glob", "Bash"},
     "planner": {"Read", "Grep", "Glob", "TodoWrite"},
-    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "Mutants"},
+    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "RunTests", "Mutants"},
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
-    "verifier": {"Read", "Grep", "Bash", "Mutants"},
+    "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants"},
 }
 """FEATURES A4 where no provider of web tools is set."""
 OWNERS = {
@@ -44,6 +44,7 @@ OWNERS = {
     "Grep": set(TABLE),
     "Glob": {"explorer", "planner", "implementer"},
     "Mutants": {"implementer", "verifier"},
+    "RunTests": {"implementer", "verifier"},
     **{tool: {name} for name, tool in SUBMITS.items()},
 }
 NAMES = tuple(OWNERS)
@@ -73,6 +74,7 @@ def one_of_each(name: str) -> list[dict[str, Any]]:
         "Grep": {"pattern": "def"},
         "Bash": {"command": HARMLESS[name]},
         "Mutants": {"path": "calc.py"},
+        "RunTests": {"pattern": "add"},
         "TodoWrite": {"todos": [{"title": f"by {name}", "status": "in_progress"}]},
         "WebSearch": {"query": "add"},
         "WebFetch": {"url": "http://127.0.0.1:9/", "prompt": "x"},

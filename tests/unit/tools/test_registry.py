@@ -16,9 +16,9 @@ from tests.unit.tools.bench import Bench
 LISTS = {
     "explorer": ("Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch"),
     "planner": ("Read", "Grep", "Glob", "TodoWrite"),
-    "implementer": ("Read", "Write", "Edit", "Grep", "Glob", "Bash", "Mutants"),
+    "implementer": ("Read", "Write", "Edit", "Grep", "Glob", "Bash", "RunTests", "Mutants"),
     "reviewer": ("Read", "Grep", "Glob", "Bash"),
-    "verifier": ("Read", "Grep", "Bash", "Mutants"),
+    "verifier": ("Read", "Grep", "Bash", "RunTests", "Mutants"),
 }
 NINE = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", "TodoWrite", "WebSearch", "WebFetch")
 
@@ -134,7 +134,11 @@ def test_effects_say_what_may_run_side_by_side() -> None:
     effects = {tool.name: tool.effect for tool in build_toolbox(Caller).tools}
     assert {effects[name] for name in ("Read", "Glob", "Grep", "WebFetch")} == {Effect.READ}
     assert {effects[name] for name in ("Edit", "Write", "TodoWrite", *SUBMITS.values())} == {Effect.WRITE}
-    assert {name for name, effect in effects.items() if effect is Effect.EXECUTE} == {"Bash", "Mutants"}
+    assert {name for name, effect in effects.items() if effect is Effect.EXECUTE} == {
+        "Bash",
+        "RunTests",
+        "Mutants",
+    }
 
 
 PUBLIC_KEYS: dict[str, tuple[set[str], set[str]]] = {
