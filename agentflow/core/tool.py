@@ -233,7 +233,9 @@ class Tool(Record):
 
     def list_values(self, given: Mapping[str, Any], kind: Subject) -> tuple[str, ...]:
         """Return a call's values for the inputs of a subject; each item of a list counts."""
-        found = (given.get(key) for key, named in self.input_subjects.items() if named is kind)
+        sources = list_edits(given) if kind is Subject.QUOTE else [given]
+        keys = [key for key, named in self.input_subjects.items() if named is kind]
+        found = (each.get(key) for each in sources for key in keys)
         return tuple(text for value in found for text in _texts(value))
 
     @property
@@ -248,6 +250,12 @@ class Tool(Record):
     @property
     def description(self) -> str:
         return " ".join(f"{self.call.__doc__ or ''} {self.scope}".split())
+
+
+def list_edits(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what a call replaces, each as `Edit` is told; the call itself where it lists no edits."""
+    listed = given.get("edits")
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else [given]
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -14,7 +14,7 @@ from agentflow.core.tool import Category, Subject, Tool
 from agentflow.parse import make_schema
 from agentflow.permissions.rules import SERVER_PREFIX, is_about_tool
 from agentflow.settings import Caller
-from agentflow.tools.files import EDIT, READ, WRITE
+from agentflow.tools.files import EDIT, MULTI_EDIT, READ, WRITE
 from agentflow.tools.mutants import TRY_MUTANTS
 from agentflow.tools.run_tests import RUN_TESTS
 from agentflow.tools.search import GLOB, GREP
@@ -29,7 +29,7 @@ WEB = frozenset({"WebSearch", "WebFetch"})
 ELSEWHERE = frozenset(
     {
         *("Agent", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate"),
-        *("BashOutput", "KillBash", "KillShell", "LS", "LSP", "MultiEdit", "NotebookEdit", "NotebookRead"),
+        *("BashOutput", "KillBash", "KillShell", "LS", "LSP", "NotebookEdit", "NotebookRead"),
         *("ExitPlanMode", "PowerShell", "RecallOutput", "Repair", "SendMessage", "Skill", "SlashCommand"),
         *("ToolSearch", "Monitor", "EnterPlanMode", "EnterWorktree", "ExitWorktree"),
     }
@@ -38,6 +38,7 @@ ELSEWHERE = frozenset(
 _SHIPPED = (
     READ,
     EDIT,
+    MULTI_EDIT,
     WRITE,
     GLOB,
     GREP,

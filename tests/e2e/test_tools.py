@@ -28,7 +28,7 @@ GRANTED = {
 TABLE = {
     "explorer": {"Read", "Grep", "Glob", "Bash"},
     "planner": {"Read", "Grep", "Glob", "TodoWrite"},
-    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "RunTests", "Mutants"},
+    "implementer": {*("Read", "Write", "Edit", "MultiEdit", "Grep", "Glob", "Bash", "RunTests", "Mutants")},
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
     "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants"},
 }
@@ -36,6 +36,7 @@ TABLE = {
 OWNERS = {
     "Write": {"implementer"},
     "Edit": {"implementer"},
+    "MultiEdit": {"implementer"},
     "Bash": {"implementer"},
     "TodoWrite": {"planner"},
     "WebSearch": {"explorer"},
@@ -70,6 +71,10 @@ def one_of_each(name: str) -> list[dict[str, Any]]:
         "Read": {"file_path": "calc.py"},
         "Write": {"file_path": f"by-{name}-write", "content": "x"},
         "Edit": {"file_path": "calc.py", "old_string": "2 * a", "new_string": f"2 * a  # {name}"},
+        "MultiEdit": {
+            "file_path": "calc.py",
+            "edits": [{"old_string": "2 * a", "new_string": f"2 * a  # many by {name}"}],
+        },
         "Glob": {"pattern": "*.py"},
         "Grep": {"pattern": "def"},
         "Bash": {"command": HARMLESS[name]},

@@ -22,7 +22,8 @@ TOOLS = {
     "explorer": {"AskUserQuestion", "Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch", "mcp__*"},
     "planner": {"Escalate", "Read", "Grep", "Glob", "TodoWrite"},
     "implementer": {
-        *("Escalate", "Read", "Write", "Edit", "Grep", "Glob", "Bash", "RunTests", "Mutants", "mcp__*"),
+        *("Escalate", "Read", "Write", "Edit", "MultiEdit", "Grep", "Glob"),
+        *("Bash", "RunTests", "Mutants", "mcp__*"),
     },
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
     "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants"},
