@@ -16,6 +16,7 @@ from agentflow.core.regex import compile_glob
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.redact import MARK, redact_text
+from agentflow.tools.diagnostics import describe_new_problems
 from agentflow.workspace.path_guard import MAX_READ_BYTES, suggest_near
 
 MAX_LINES = 2000
@@ -108,7 +109,8 @@ def _edit_in_turn(file_path: str, edits: Sequence[EditInput | OneEdit], context:
     _require_own(path, context.role)
     context.workspace.write(path, _encode(path, file_text, text))
     note = f"; white space at line ends differed from old_string (edit {_list_lines(loose)})" if loose else ""
-    return Output(content=f"edited {path}: {total} replacement{'s' * (total > 1)}{note}")
+    problems = describe_new_problems(path, file_text.text, text, context)
+    return Output(content=f"edited {path}: {total} replacement{'s' * (total > 1)}{note}{problems}")
 
 
 def _replace(path: str, text: str, wanted: EditInput | OneEdit) -> tuple[str, int, bool]:
@@ -135,7 +137,7 @@ def write(wanted: WriteInput, context: ToolContext) -> Output:
     """Create a file with its folders, or replace one you have read."""
     path = context.workspace.to_relative(wanted.file_path)
     _require_own(path, context.role)
-    text, verb, file_text = wanted.content, "created", FileText(text="")
+    text, old, verb, file_text = wanted.content, "", "created", FileText(text="")
     if (context.workspace.root / path).exists():
         file_text = _read_text(context.workspace, path)
         old, text = file_text.text, text.removeprefix(_BOM if file_text.mark else "")
@@ -147,7 +149,8 @@ def write(wanted: WriteInput, context: ToolContext) -> Output:
         text, verb = _unix(text).replace("\n", "\r\n") if _is_crlf(old) else text, "replaced"
     context.workspace.write(path, _encode(path, file_text, text))
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
-    return Output(content=f"{verb} {path}: {lines} line{'s' * (lines != 1)}")
+    problems = describe_new_problems(path, old, text, context)
+    return Output(content=f"{verb} {path}: {lines} line{'s' * (lines != 1)}{problems}")
 
 
 def _tool(
