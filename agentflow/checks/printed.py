@@ -94,6 +94,8 @@ class Told(Record):
     """The number of tests of each outcome; None where nothing was told."""
     import_errors: Mapping[str, str] = {}
     """The failing tests that an import error ended, each with that error."""
+    failures: Mapping[str, str] = {}
+    """What a report says of failing tests."""
 
 
 def drop_colours(output: str) -> str:
@@ -158,7 +160,8 @@ def join_told(parts: Iterable[Told]) -> Told | None:
     outcomes = {test: outcome for each in found for test, outcome in each.outcomes.items()}
     numbers = [each.number for each in found if each.number]
     errors = {test: error for each in found for test, error in each.import_errors.items()}
-    return Told(outcomes=outcomes, number=_sum(numbers), import_errors=errors)
+    said = {test: text for each in found for test, text in each.failures.items()}
+    return Told(outcomes=outcomes, number=_sum(numbers), import_errors=errors, failures=said)
 
 
 def _sum(numbers: list[TestCounts]) -> TestCounts:

@@ -59,6 +59,11 @@ def _settle(found: Outcomes) -> dict[str, TestOutcome]:
     return {test: find_worst(outcomes) for test, outcomes in found.items()}
 
 
+def read_junit_failures(text: str) -> dict[str, str]:
+    """Return what is said of each failing test."""
+    return {test: texts[0] for test, texts in _read_document(text).failures.items()}
+
+
 def read_junit_import_errors(text: str) -> dict[str, str]:
     """Return the tests that an import error ended, each with that error."""
     failures = _read_document(text).failures
@@ -227,6 +232,39 @@ def read_reported_import_errors(scratch: Path, roots: Iterable[Path]) -> dict[st
     for file, names, said in _list_failures(scratch):
         found.setdefault(_name_test(file, names, begins), []).append(find_node_error(said))
     return {test: errors[0] for test, errors in found.items() if all(errors)}
+
+
+def read_reported_failures(scratch: Path, roots: Iterable[Path]) -> dict[str, str]:
+    """Return what is said of each failing test, where a runner reports it."""
+    begins, found = _list_begins(roots), dict[str, str]()
+    for file, names, said in _list_said(scratch):
+        found[_name_test(str(file), [str(name) for name in names], begins)] = said
+    for path in (*scratch.glob("runner*.xml"), *scratch.glob("left/*.xml")):
+        cases = _read_document(_text(path), partial(_identify_case, begins))
+        found |= {test: texts[0] for test, texts in cases.failures.items()}
+    return found
+
+
+def _list_said(scratch: Path) -> Iterator[tuple[object, list[Any], str]]:
+    lines = (line for path in sorted(scratch.glob("*-*-*.jsonl")) for line in _text(path).splitlines())
+    for told in map(_parse_json, lines):
+        if told.get("outcome") == "failed" and told.get("said"):
+            yield told.get("file", ""), _list(told.get("names")), str(told["said"])
+    for path in (*sorted(scratch.glob("runner*.json")), scratch / "rspec.json"):
+        whole = _parse_json(_text(path))
+        for suite in _records(whole.get("testResults")):
+            for test in _records(suite.get("assertionResults")):
+                names = [*_list(test.get("ancestorTitles")), test.get("title", "")]
+                for message in _list(test.get("failureMessages"))[:1]:
+                    yield suite.get("name", ""), names, str(message)
+        for example in _records(whole.get("examples")):
+            for error in _records([example.get("exception")]):
+                said = "\n".join(map(str, (error.get("message", ""), *_list(error.get("backtrace")))))
+                yield example.get("file_path", ""), [example.get("full_description", "")], said
+
+
+def _list(found: object) -> list[Any]:
+    return found if isinstance(found, list) else []
 
 
 def _list_failures(scratch: Path) -> Iterator[tuple[str, Sequence[str], str]]:

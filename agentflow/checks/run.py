@@ -31,7 +31,9 @@ from agentflow.checks.results import (
     is_javascript,
     is_refused,
     read_junit,
+    read_junit_failures,
     read_junit_import_errors,
+    read_reported_failures,
     read_reported_import_errors,
     read_reports,
 )
@@ -98,6 +100,8 @@ class Shown(Record):
     """The files that it read, where that was observed."""
     import_errors: Mapping[str, str] = MappingProxyType({})
     """The failing tests that an import error ended, each with that error."""
+    failures: Mapping[str, str] = MappingProxyType({})
+    """What a report says of failing tests."""
 
     def match_cases(self, before: Mapping[str, TestOutcome], changed: Collection[str] = ()) -> "Shown":
         """Return the result with the ids from before where a case is called by the time or a chance."""
@@ -157,6 +161,7 @@ def execute(
         outcomes=told.outcomes,
         findings=count_findings(check.name, raw.replace(f"{sandbox.place}/", "")),
         import_errors=told.import_errors,
+        failures=told.failures,
         reads=reads,
     )
 
@@ -331,17 +336,21 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     command, text = job.check.command, drop_colours(output)
     python = read_verbose_unittest(text) if _UNITTEST.search(command) else {}
     errors = read_unittest_import_errors(text) if python else {}
-    parts = split_command(command)
+    parts, said = split_command(command), dict[str, str]()
     for at, part in enumerate(parts):
         report = _report(_place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE)
         python |= _tell_from_root(read_junit(report), part.folder, job.sandbox.folders)
         errors |= _tell_from_root(read_junit_import_errors(report), part.folder, job.sandbox.folders)
+        said |= _tell_from_root(read_junit_failures(report), part.folder, job.sandbox.folders)
     names_python = _UNITTEST.search(command) or _PYTEST.search(command)
     roots = (job.sandbox.place, job.sandbox.root)
     reported, lacking = read_reports(scratch, roots), read_reported_import_errors(scratch, roots)
     told = [
-        Told(outcomes=each, number=count_outcomes(each.values()), import_errors=found)
-        for each, found in ((python or None, errors), (reported, lacking))
+        Told(outcomes=each, number=count_outcomes(each.values()), import_errors=found, failures=failures)
+        for each, found, failures in (
+            (python or None, errors, said),
+            (reported, lacking, read_reported_failures(scratch, roots)),
+        )
         if each is not None
     ]
     told += [go] if (go := read_go(output)) and job.is_json else []

@@ -36,12 +36,16 @@ _NODE_PLACE = r"(?:node (?:--[\w=-]+ )*)?(?:(?:\./)?node_modules/(?:\.bin/|jest/
 _SUREFIRE = r"Tests run: (?P<total>\d+), Failures: (?P<failed>\d+), Errors: (?P<errors>\d+), "
 TEST_RUNNERS = (
     TestRunner(
-        name="jest", program=rf"{_NODE_PLACE}jest(?:\.m?js)?", report="--json --outputFile={place}.json"
+        name="jest",
+        program=rf"{_NODE_PLACE}jest(?:\.m?js)?",
+        report="--json --outputFile={place}.json",
+        one={"jest": "{} FILE -t NAME"},
     ),
     TestRunner(
         name="vitest",
         program=rf"{_NODE_PLACE}vitest(?:\.m?js)?",
         report="--reporter=default --reporter=json --outputFile.json={place}.json",
+        one={"vitest": "{} FILE -t NAME"},
     ),
     TestRunner(
         name="scripts of package.json",
@@ -239,8 +243,13 @@ def keep_reports(command: str, scratch: Path) -> str:
 
 def find_form(command: str) -> str:
     """Return how a command runs one test, with placeholders in capitals; empty for an unknown runner."""
+    return get_form(command).format(command)
+
+
+def get_form(command: str) -> str:
+    """Return the same with `{}` for the command."""
     forms = (form for each in TEST_RUNNERS for start, form in each.one.items() if start in command)
-    return next(forms, "").format(command)
+    return next(forms, "")
 
 
 def list_totals() -> Iterator[tuple[TestRunner, Any]]:

@@ -26,7 +26,14 @@ _ASKED: Mapping[PendingKind, tuple[str, ...]] = {
     PendingKind.ESCALATION: ("options", "recommended"),
 }
 """The input keys that a person sees as questions and options."""
-_VERBS = {"Edit": "edit", "Write": "write", "Bash": "run", "WebFetch": "fetch", "WebSearch": "search"}
+_VERBS = {
+    "Edit": "edit",
+    "MultiEdit": "edit",
+    "Write": "write",
+    "Bash": "run",
+    "WebFetch": "fetch",
+    "WebSearch": "search",
+}
 
 
 class Question(Record):

@@ -121,6 +121,32 @@ Mutate = Callable[[str, Callable[[], bool]], str]
 """Tells which lines that the task changed no test notices: of a file or folder, until it is cancelled."""
 
 
+class TestSelection(Record):
+    """Tests by id, by file or folder, or by a part of their names; nothing named means all of them."""
+
+    __test__ = False
+
+    ids: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    pattern: str = ""
+
+
+class TestsRun(Record):
+    """The result of some tests."""
+
+    __test__ = False
+
+    execution: Execution
+    summary: str
+    failures: Mapping[str, str] = {}
+    """What is said of each failing test, by its id: its place and its assertion."""
+    remarks: tuple[str, ...] = ()
+
+
+RunSelected = Callable[[TestSelection, Path, Callable[[], bool]], TestsRun]
+"""Runs tests with the repository's own runner, their output going to a file, until it is cancelled."""
+
+
 class Shell(Record):
     """The way a tool runs commands and makes other calls."""
 
@@ -135,6 +161,8 @@ class Shell(Record):
     """Makes another call of the role's, by name and input, like any call; raises ToolError if it fails."""
     mutate: Mutate | None = None
     """None where the files are not the repository's own."""
+    run_tests: RunSelected | None = None
+    """None where nothing is known of the repository's tests."""
 
 
 ListChanged = Callable[[], Mapping[str, bool]]
@@ -205,7 +233,9 @@ class Tool(Record):
 
     def list_values(self, given: Mapping[str, Any], kind: Subject) -> tuple[str, ...]:
         """Return a call's values for the inputs of a subject; each item of a list counts."""
-        found = (given.get(key) for key, named in self.input_subjects.items() if named is kind)
+        sources = list_edits(given) if kind is Subject.QUOTE else [given]
+        keys = [key for key, named in self.input_subjects.items() if named is kind]
+        found = (each.get(key) for each in sources for key in keys)
         return tuple(text for value in found for text in _texts(value))
 
     @property
@@ -220,6 +250,12 @@ class Tool(Record):
     @property
     def description(self) -> str:
         return " ".join(f"{self.call.__doc__ or ''} {self.scope}".split())
+
+
+def list_edits(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what a call replaces, each as `Edit` is told; the call itself where it lists no edits."""
+    listed = given.get("edits")
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else [given]
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -45,7 +45,7 @@ from agentflow.core.pending import (
 from agentflow.core.record import encode
 from agentflow.core.run import ReplyReceived, RunEntry, RunPaused
 from agentflow.core.task import Complexity, GateStatus, Phase, Status
-from agentflow.core.tool import Category, Effect, Subject, Tool
+from agentflow.core.tool import Category, Effect, Subject, Tool, list_edits
 from agentflow.mcp.own_command import EndedCommand, run_own_command
 from agentflow.parse import decode, decode_or_none
 from agentflow.redact import make_visible, to_one_line
@@ -135,15 +135,13 @@ class Updates:
 
     def _draw_edit(self, event: ToolStarted, folder: Path) -> list[helpers.ToolCallContentVariant]:
         call = _find_call(folder, event.run, event.call_id)
-        said = {key: value for key, value in (call.input if call else {}).items() if isinstance(value, str)}
-        old, new = (said.get(name) for name in _REPLACES)
-        new = said.get(_WRITES) if new is None else new
-        if new is None:
-            return []
-        place = str(self._root / event.subject)
-        return [
-            helpers.tool_diff_content(place, make_visible(new), None if old is None else make_visible(old))
-        ]
+        place, drawn = str(self._root / event.subject), list[helpers.ToolCallContentVariant]()
+        for each in list_edits(call.input if call else {}):
+            said = {key: make_visible(value) for key, value in each.items() if isinstance(value, str)}
+            old, new = (said.get(name) for name in _REPLACES)
+            new = said.get(_WRITES) if new is None else new
+            drawn += [] if new is None else [helpers.tool_diff_content(place, new, old)]
+        return drawn
 
     def _start_check(self, event: CheckStarted) -> helpers.SessionUpdate:
         call_id = f"check-{len(self._checks) + 1}"

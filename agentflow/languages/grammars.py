@@ -234,6 +234,17 @@ def parse_source(path: str, text: str) -> SyntaxTree | None:
     )
 
 
+def find_broken_lines(path: str, text: str) -> frozenset[int]:
+    """Return the lines, from 1, that the grammar of a file cannot read; none where no grammar reads it."""
+    grammar = find_grammar(path)
+    if grammar is None:
+        return frozenset()
+    from tree_sitter import Parser  # noqa: PLC0415
+
+    source = text.encode("utf-8", "replace")
+    return frozenset(_list_broken(Parser(_load_language(grammar)).parse(source).root_node))
+
+
 def _list_broken(node: "Node") -> list[int]:
     if not node.has_error:
         return []

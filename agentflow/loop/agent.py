@@ -12,7 +12,7 @@ from agentflow.core.record import Record, copy_shared
 from agentflow.core.role import Role
 from agentflow.core.run import MessageAdded, Run, RunEntry, RunOpened
 from agentflow.core.task import Phase
-from agentflow.core.tool import ListChanged, Mutate, Tool
+from agentflow.core.tool import ListChanged, Mutate, RunSelected, Tool
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.entries import to_skill_scope
 from agentflow.loop.open_skills import list_active_names
@@ -67,6 +67,8 @@ class Surroundings(Record):
     """Returns the files that the task has changed so far."""
     mutate: Mutate | None = None
     """Tells which changed lines no test notices."""
+    run_tests: RunSelected | None = None
+    """Runs tests with the repository's own runner."""
     repository: Path | None = None
     """The repository that its files are a copy of; None where it works on the repository itself."""
 

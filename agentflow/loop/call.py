@@ -19,7 +19,7 @@ from agentflow.core.points import Point, ToolDone, ToolFailed, ToolUse
 from agentflow.core.record import Record, copy_shared, to_builtins
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.task import Phase
-from agentflow.core.tool import Category, Effect, Output, Shell, Subject, Tool, ToolContext
+from agentflow.core.tool import Category, Effect, Output, Shell, Subject, Tool, ToolContext, list_edits
 from agentflow.loop.agent import Agent
 from agentflow.loop.history import fit_input, fit_submission, to_writable
 from agentflow.loop.lifecycle import (
@@ -279,8 +279,10 @@ def _summarize(agent: Agent, made: AuthorizedCall, result: ToolResult) -> str:
     if tool.effect is Effect.READ:
         return f"({format_count(result.content.count(chr(10)), 'line')})"
     old, new = (
-        Counter(str(text).splitlines())
-        for text in (given.get("old_string", ""), given.get("new_string", given.get("content", "")))
+        Counter(
+            line for each in list_edits(given) for key in keys for line in str(each.get(key, "")).splitlines()
+        )
+        for keys in (("old_string",), ("new_string", "content"))
     )
     return f"+{(new - old).total()} \N{MINUS SIGN}{(old - new).total()}"
 
@@ -300,6 +302,7 @@ async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -
             authorize=partial(_authorize_command, agent, run),
             make=partial(_make_inner_call, agent, run, call, inner),
             mutate=agent.around.mutate,
+            run_tests=agent.around.run_tests,
         ),
         **copy_shared(agent.around, ToolContext),
     )

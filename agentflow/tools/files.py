@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import IO, Annotated, Any
 
@@ -16,6 +16,7 @@ from agentflow.core.regex import compile_glob
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.redact import MARK, redact_text
+from agentflow.tools.diagnostics import describe_new_problems
 from agentflow.workspace.path_guard import MAX_READ_BYTES, suggest_near
 
 MAX_LINES = 2000
@@ -41,6 +42,17 @@ class EditInput(Record):
     old_string: Annotated[str, Meta(min_length=1)]
     new_string: str
     replace_all: bool = False
+
+
+class OneEdit(Record):
+    old_string: Annotated[str, Meta(min_length=1)]
+    new_string: str
+    replace_all: bool = False
+
+
+class MultiEditInput(Record):
+    file_path: FilePath
+    edits: Annotated[tuple[OneEdit, ...], Meta(min_length=1)]
 
 
 class WriteInput(Record):
@@ -74,25 +86,58 @@ def read(wanted: ReadInput, context: ToolContext) -> Output:
 
 def edit(wanted: EditInput, context: ToolContext) -> Output:
     """Replace exact text that occurs once in a file you have read."""
-    path = context.workspace.to_relative(wanted.file_path)
+    return _edit_in_turn(wanted.file_path, (wanted,), context)
+
+
+def multi_edit(wanted: MultiEditInput, context: ToolContext) -> Output:
+    """Make several edits of one file in turn, all or none."""
+    return _edit_in_turn(wanted.file_path, wanted.edits, context)
+
+
+def _edit_in_turn(file_path: str, edits: Sequence[EditInput | OneEdit], context: ToolContext) -> Output:
+    path = context.workspace.to_relative(file_path)
     file_text = _read_text(context.workspace, path)
-    text = file_text.text
+    text, total, loose = file_text.text, 0, list[int]()
+    for number, each in enumerate(edits, 1):
+        try:
+            text, count, is_exact = _replace(path, text, each)
+        except InvalidInput as error:
+            which = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
+            raise InvalidInput(f"{which}{error}{'; nothing was written' * (len(edits) > 1)}") from None
+        total += count
+        loose += [] if is_exact else [number]
+    _require_own(path, context.role)
+    context.workspace.write(path, _encode(path, file_text, text))
+    note = f"; white space at line ends differed from old_string (edit {_list_lines(loose)})" if loose else ""
+    problems = describe_new_problems(path, file_text.text, text, context)
+    return Output(content=f"edited {path}: {total} replacement{'s' * (total > 1)}{note}{problems}")
+
+
+def _replace(path: str, text: str, wanted: EditInput | OneEdit) -> tuple[str, int, bool]:
+    """Return the text after an edit, the number of places, and whether white space was the same there."""
     old, new = map(_unix, (wanted.old_string, wanted.new_string))
     if old == new:
         raise InvalidInput("old_string and new_string are the same")
-    pattern = r"\r?\n".join(re.escape(line) for line in old.split("\n"))
+    exact = r"\r?\n".join(re.escape(line) for line in old.split("\n"))
+    is_exact = re.search(exact, text) is not None or not old.strip()
+    pattern = exact if is_exact else _ignore_line_ends(old)
     _require_target(path, text, pattern, wanted)
-    changed, count = re.subn(pattern, lambda found: _with_endings(new, found.group(), text), text)
-    _require_own(path, context.role)
-    context.workspace.write(path, _encode(path, file_text, changed))
-    return Output(content=f"edited {path}: {count} replacement{'s' * (count > 1)}")
+    return *re.subn(pattern, lambda found: _with_endings(new, found.group(), text), text), is_exact
+
+
+def _ignore_line_ends(old: str) -> str:
+    *lines, last = old.split("\n")
+    ended = [rf"{re.escape(line.rstrip())}[ \t]*" for line in lines]
+    is_bare = last == last.rstrip()
+    ended.append(re.escape(last) if is_bare else rf"{re.escape(last.rstrip())}[ \t]*(?=\r?\n|\Z)")
+    return r"\r?\n".join(ended)
 
 
 def write(wanted: WriteInput, context: ToolContext) -> Output:
     """Create a file with its folders, or replace one you have read."""
     path = context.workspace.to_relative(wanted.file_path)
     _require_own(path, context.role)
-    text, verb, file_text = wanted.content, "created", FileText(text="")
+    text, old, verb, file_text = wanted.content, "", "created", FileText(text="")
     if (context.workspace.root / path).exists():
         file_text = _read_text(context.workspace, path)
         old, text = file_text.text, text.removeprefix(_BOM if file_text.mark else "")
@@ -104,7 +149,8 @@ def write(wanted: WriteInput, context: ToolContext) -> Output:
         text, verb = _unix(text).replace("\n", "\r\n") if _is_crlf(old) else text, "replaced"
     context.workspace.write(path, _encode(path, file_text, text))
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
-    return Output(content=f"{verb} {path}: {lines} line{'s' * (lines != 1)}")
+    problems = describe_new_problems(path, old, text, context)
+    return Output(content=f"{verb} {path}: {lines} line{'s' * (lines != 1)}{problems}")
 
 
 def _tool(
@@ -127,6 +173,7 @@ def _tool(
 
 READ = _tool("Read", Effect.READ, ReadInput, read)
 EDIT = _tool("Edit", Effect.WRITE, EditInput, edit, old_string=Subject.QUOTE)
+MULTI_EDIT = _tool("MultiEdit", Effect.WRITE, MultiEditInput, multi_edit, old_string=Subject.QUOTE)
 WRITE = _tool("Write", Effect.WRITE, WriteInput, write)
 
 
@@ -178,7 +225,7 @@ def _describe_encoding(found: FileText) -> str:
     return "" if found.encoding == UTF8 else f"; encoding {found.encoding}, which Edit and Write keep"
 
 
-def _require_target(path: str, text: str, pattern: str, wanted: EditInput) -> None:
+def _require_target(path: str, text: str, pattern: str, wanted: EditInput | OneEdit) -> None:
     # the look-ahead also sees occurrences that overlap, which make the place ambiguous too
     starts = [found.start() for found in re.finditer(f"(?={pattern})", text)]
     if not starts:

@@ -14,8 +14,9 @@ from agentflow.core.tool import Category, Subject, Tool
 from agentflow.parse import make_schema
 from agentflow.permissions.rules import SERVER_PREFIX, is_about_tool
 from agentflow.settings import Caller
-from agentflow.tools.files import EDIT, READ, WRITE
+from agentflow.tools.files import EDIT, MULTI_EDIT, READ, WRITE
 from agentflow.tools.mutants import TRY_MUTANTS
+from agentflow.tools.run_tests import RUN_TESTS
 from agentflow.tools.search import GLOB, GREP
 from agentflow.tools.shell import BASH, describe_shell_scope
 from agentflow.tools.submit import ASK, ESCALATE, SUBMIT_TOOLS
@@ -28,13 +29,27 @@ WEB = frozenset({"WebSearch", "WebFetch"})
 ELSEWHERE = frozenset(
     {
         *("Agent", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate"),
-        *("BashOutput", "KillBash", "KillShell", "LS", "LSP", "MultiEdit", "NotebookEdit", "NotebookRead"),
+        *("BashOutput", "KillBash", "KillShell", "LS", "LSP", "NotebookEdit", "NotebookRead"),
         *("ExitPlanMode", "PowerShell", "RecallOutput", "Repair", "SendMessage", "Skill", "SlashCommand"),
         *("ToolSearch", "Monitor", "EnterPlanMode", "EnterWorktree", "ExitWorktree"),
     }
 )
 """Names that public role files list and that are no tools a list can give here."""
-_SHIPPED = (READ, EDIT, WRITE, GLOB, GREP, BASH, TRY_MUTANTS, TODO_WRITE, ASK, ESCALATE, *SUBMIT_TOOLS)
+_SHIPPED = (
+    READ,
+    EDIT,
+    MULTI_EDIT,
+    WRITE,
+    GLOB,
+    GREP,
+    BASH,
+    RUN_TESTS,
+    TRY_MUTANTS,
+    TODO_WRITE,
+    ASK,
+    ESCALATE,
+    *SUBMIT_TOOLS,
+)
 NAMES = frozenset({*(tool.name for tool in _SHIPPED), *WEB, *ELSEWHERE})
 """Every word that means a tool."""
 _BY_PREFIX = ("mcp__", HANDOFF)

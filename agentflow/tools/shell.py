@@ -26,6 +26,15 @@ MAX_CALLS = 8
 """Of one run; whoever needs more asks for less with a command."""
 PAGE = 16_000
 MAX_PAGE = 30_000
+_PIPE = re.compile(r"(?<![|>])\|(?!\|)")
+_PIPES = """\
+_agentflow_pipe() { local codes="$*"; (($# > 1)) && [[ ${codes//141/} == *[1-9]* ]] &&
+  _agentflow_pipes[$codes]=1; }
+declare -A _agentflow_pipes
+trap '_agentflow_pipe "${PIPESTATUS[@]}"' DEBUG
+trap '_agentflow_pipe "${PIPESTATUS[@]}"; for _agentflow in "${!_agentflow_pipes[@]}"; do
+  echo "exit codes of a pipe: $_agentflow" >&2; done' EXIT
+"""
 _CALL_ID = re.compile(r"[\w-]{1,200}", re.ASCII)
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
@@ -60,7 +69,7 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
         raise InvalidInput(f"{context.call_id!r} is not a call id")
     sink = context.shell.outputs / f"{context.call_id}.out"
     command = Command(
-        argv=(find_shell(context.workspace.root), "-c", wanted.command),
+        argv=(find_shell(context.workspace.root), "-c", tell_pipes(wanted.command)),
         cwd=str(context.workspace.root),
         timeout=wanted.timeout / 1000,
         env={"PYTHONDONTWRITEBYTECODE": "1"},  # compiled code would become a part of the change
@@ -82,6 +91,14 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
         ),
         clipped=finished.bytes > most,
     )
+
+
+def tell_pipes(command: str) -> str:
+    """Return a command that also prints the exit codes of each pipe of which a part failed.
+
+    A reader that closes early ends what writes with 141, which is no failure.
+    """
+    return f"{_PIPES}{command}" if _PIPE.search(command) else command
 
 
 BASH = Tool(

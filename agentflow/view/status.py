@@ -10,6 +10,7 @@ from agentflow.core.evidence import By, Evidence, Side, describe_counts, describ
 from agentflow.core.file_text import decode_file
 from agentflow.core.pending import APPROVED, Pending, PendingKind, to_letter
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
+from agentflow.core.tool import list_edits
 from agentflow.redact import format_count, list_some, to_one_line
 from agentflow.report.summary import CheckPair, pair_checks
 from agentflow.view.tasks import Snapshot
@@ -195,7 +196,7 @@ def _draw_value(key: str, text: str) -> Iterator[Line]:
 
 
 def diff_call(item: Pending, root: Path) -> list[str]:
-    """Return the change by a call of Edit or Write as a diff without its heads; empty for other calls."""
+    """Return the change by a call that edits or writes as a diff without its heads; empty for others."""
     given = item.input
     try:
         path = root / given["file_path"]
@@ -203,11 +204,13 @@ def diff_call(item: Pending, root: Path) -> list[str]:
         before = decode_file(path.read_bytes()).shown if is_own else ""
     except (KeyError, TypeError, OSError, ValueError):
         return []
-    old, new, after = given.get("old_string"), given.get("new_string"), before
+    after = before
     if item.tool == "Write" and isinstance(given.get("content"), str):
         after = given["content"]
-    elif item.tool == "Edit" and isinstance(old, str) and isinstance(new, str) and old:
-        after = before.replace(old, new, -1 if given.get("replace_all") else 1)
+    for each in list_edits(given) if item.tool in ("Edit", "MultiEdit") else ():
+        old, new = each.get("old_string"), each.get("new_string")
+        if isinstance(old, str) and isinstance(new, str) and old:
+            after = after.replace(old, new, -1 if each.get("replace_all") else 1)
     if after == before:
         return []
     rows = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)

@@ -36,6 +36,7 @@ from agentflow.tools.registry import SUBMITS, WEB, Toolbox, name_server_tools, o
 from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
 from agentflow.verdict.paths import describe_surface
+from agentflow.verdict.some_tests import SomeTests
 from agentflow.workflow.task_prompt import list_whole_files
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
@@ -266,6 +267,9 @@ class Crew(Record):
             take_news=partial(base.take_news, self) if base else None,
             changed=self._find_own_changes if implements else None,
             mutate=None if self.copy else partial(self.mutate, task.base_tree or ""),
+            run_tests=SomeTests(
+                checking=self.checking, sandbox=self.sandbox, task=task, workspace=self.workspace
+            ),
             repository=self.copy.main if self.copy else None,
         )
 

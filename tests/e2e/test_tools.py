@@ -28,14 +28,15 @@ GRANTED = {
 TABLE = {
     "explorer": {"Read", "Grep", "Glob", "Bash"},
     "planner": {"Read", "Grep", "Glob", "TodoWrite"},
-    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "Mutants"},
+    "implementer": {*("Read", "Write", "Edit", "MultiEdit", "Grep", "Glob", "Bash", "RunTests", "Mutants")},
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
-    "verifier": {"Read", "Grep", "Bash", "Mutants"},
+    "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants"},
 }
 """FEATURES A4 where no provider of web tools is set."""
 OWNERS = {
     "Write": {"implementer"},
     "Edit": {"implementer"},
+    "MultiEdit": {"implementer"},
     "Bash": {"implementer"},
     "TodoWrite": {"planner"},
     "WebSearch": {"explorer"},
@@ -44,6 +45,7 @@ OWNERS = {
     "Grep": set(TABLE),
     "Glob": {"explorer", "planner", "implementer"},
     "Mutants": {"implementer", "verifier"},
+    "RunTests": {"implementer", "verifier"},
     **{tool: {name} for name, tool in SUBMITS.items()},
 }
 NAMES = tuple(OWNERS)
@@ -69,10 +71,15 @@ def one_of_each(name: str) -> list[dict[str, Any]]:
         "Read": {"file_path": "calc.py"},
         "Write": {"file_path": f"by-{name}-write", "content": "x"},
         "Edit": {"file_path": "calc.py", "old_string": "2 * a", "new_string": f"2 * a  # {name}"},
+        "MultiEdit": {
+            "file_path": "calc.py",
+            "edits": [{"old_string": "2 * a", "new_string": f"2 * a  # many by {name}"}],
+        },
         "Glob": {"pattern": "*.py"},
         "Grep": {"pattern": "def"},
         "Bash": {"command": HARMLESS[name]},
         "Mutants": {"path": "calc.py"},
+        "RunTests": {"pattern": "add"},
         "TodoWrite": {"todos": [{"title": f"by {name}", "status": "in_progress"}]},
         "WebSearch": {"query": "add"},
         "WebFetch": {"url": "http://127.0.0.1:9/", "prompt": "x"},

@@ -21,9 +21,12 @@ MAX_CHARACTERS = 2_000
 TOOLS = {
     "explorer": {"AskUserQuestion", "Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch", "mcp__*"},
     "planner": {"Escalate", "Read", "Grep", "Glob", "TodoWrite"},
-    "implementer": {"Escalate", "Read", "Write", "Edit", "Grep", "Glob", "Bash", "Mutants", "mcp__*"},
+    "implementer": {
+        *("Escalate", "Read", "Write", "Edit", "MultiEdit", "Grep", "Glob"),
+        *("Bash", "RunTests", "Mutants", "mcp__*"),
+    },
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
-    "verifier": {"Read", "Grep", "Bash", "Mutants"},
+    "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants"},
 }
 """What a role may use: the one list that is kept beside the role files, since more would be a right more."""
 LIMITS = {

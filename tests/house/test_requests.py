@@ -73,7 +73,7 @@ def test_a_prompt_speaks_of_no_tool_that_is_not_offered(root: Path, name: str) -
 
 
 @pytest.mark.parametrize(
-    ("name", "tool"), [("explorer", "Glob"), ("planner", "TodoWrite"), ("implementer", "Bash")]
+    ("name", "tool"), [("explorer", "Glob"), ("planner", "TodoWrite"), ("implementer", "RunTests")]
 )
 def test_a_tool_that_leaves_the_list_leaves_the_prompt_too(root: Path, name: str, tool: str) -> None:
     role = shipped(root, name)

@@ -13,9 +13,9 @@ module.exports = class {
     new reporters.Spec(runner, options);
     write({ file: '', names: [], outcome: 'begun' });
     for (const [event, outcome] of Object.entries(OUTCOMES)) {
-      runner.on(event, (test) => {
+      runner.on(event, (test, error) => {
         const names = test.type === 'hook' ? [] : test.titlePath();
-        write({ file: test.file ?? '', names, outcome });
+        write({ file: test.file ?? '', names, outcome, said: String(error?.stack ?? error ?? '').slice(0, 4000) });
       });
     }
   }

@@ -22,7 +22,9 @@ export default async function* (events) {
       const cause = data.details?.error?.cause;
       const isFile = data.name === data.file;
       const error = outcome === 'failed' ? findError(isFile ? said[data.file] : cause?.message) : '';
-      write({ file: data.file ?? '', names: [...names.slice(0, data.nesting), data.name], outcome, error });
+      const stack = outcome === 'failed' ? String(cause?.stack ?? cause ?? '').slice(0, 4000) : '';
+      const path = [...names.slice(0, data.nesting), data.name];
+      write({ file: data.file ?? '', names: path, outcome, error, said: stack });
     }
   }
 }

@@ -7,7 +7,7 @@ from agentflow.core.errors import InvalidInput, OutsideWorkspace
 from agentflow.core.file_text import decode_file
 from agentflow.core.messages import Reply, Text, ToolCall, ToolResult
 from agentflow.core.run import CallAnswered, ReplyReceived
-from agentflow.tools.files import EDIT, MAX_READ_CHARS, READ, WRITE
+from agentflow.tools.files import EDIT, MAX_READ_CHARS, MULTI_EDIT, READ, WRITE
 from agentflow.tools.inputs import check_input
 from tests.unit.tools.bench import Bench
 
@@ -129,6 +129,57 @@ def test_edit_says_why_nothing_was_found(bench: Bench, old: str, hint: str) -> N
     bench(READ, file_path="a.py")
     with pytest.raises(InvalidInput, match=hint):
         bench(EDIT, file_path="a.py", old_string=old, new_string="x")
+
+
+LOOSE = "; white space at line ends differed from old_string (edit {})"
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "after", "note"),
+    [
+        ("a  \nb\t\nc\n", "a\nb\n", "X\nc\n", LOOSE.format(1)),
+        ("a\nb\nc\n", "a  \nb \n", "X\nc\n", LOOSE.format(1)),
+        ("a \r\nb\r\n", "a\nb", "X\r\nb2\r\n", LOOSE.format(1)),
+        ("a\nb\n", "b  ", "a\nX\n", LOOSE.format(1)),
+        ("a \na\n", "a \n", "X\na\n", ""),
+    ],
+)
+def test_an_edit_tolerates_white_space_at_line_ends_and_says_so(
+    bench: Bench, before: str, old: str, after: str, note: str
+) -> None:
+    place = bench.file("a.txt", before)
+    bench(READ, file_path="a.txt")
+    new = {"a\nb": "X\nb2", "b  ": "X"}.get(old, "X\n")
+    output = bench(EDIT, file_path="a.txt", old_string=old, new_string=new)
+    assert (place.read_bytes().decode(), output.content) == (after, f"edited a.txt: 1 replacement{note}")
+
+
+@pytest.mark.parametrize("old", ["a \nb", "a\n b", "a  b"])
+def test_white_space_elsewhere_counts(bench: Bench, old: str) -> None:
+    bench.file("a.txt", "a b\nbbb\n")
+    bench(READ, file_path="a.txt")
+    with pytest.raises(InvalidInput, match="0 matches"):
+        bench(EDIT, file_path="a.txt", old_string=old, new_string="x")
+
+
+def test_multi_edit_makes_its_edits_in_turn_all_or_none(bench: Bench) -> None:
+    place = bench.file("a.py", "a = 1\nb = 1\nc = 1  \n")
+    edits = [
+        {"old_string": "a = 1\n", "new_string": "a = 2\n"},
+        {"old_string": "a = 2", "new_string": "a = 3"},
+        {"old_string": "c = 1\n", "new_string": "c = 2\n"},
+        {"old_string": " = ", "new_string": ": ", "replace_all": True},
+    ]
+    with pytest.raises(InvalidInput, match="was not read"):
+        bench(MULTI_EDIT, file_path="a.py", edits=edits)
+    bench(READ, file_path="a.py")
+    late = [*edits, {"old_string": "gone", "new_string": "x"}]
+    with pytest.raises(InvalidInput, match=r"edit 5 of 5: .*0 matches.*; nothing was written"):
+        bench(MULTI_EDIT, file_path="a.py", edits=late)
+    assert place.read_text() == "a = 1\nb = 1\nc = 1  \n"
+    output = bench(MULTI_EDIT, file_path="a.py", edits=edits)
+    assert output.content == f"edited a.py: 6 replacements{LOOSE.format(3)}"
+    assert place.read_text() == "a: 3\nb: 1\nc: 2\n"
 
 
 def test_edit_refuses_to_change_nothing(bench: Bench) -> None:

@@ -16,9 +16,9 @@ from tests.unit.tools.bench import Bench
 LISTS = {
     "explorer": ("Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch"),
     "planner": ("Read", "Grep", "Glob", "TodoWrite"),
-    "implementer": ("Read", "Write", "Edit", "Grep", "Glob", "Bash", "Mutants"),
+    "implementer": ("Read", "Write", "Edit", "MultiEdit", "Grep", "Glob", "Bash", "RunTests", "Mutants"),
     "reviewer": ("Read", "Grep", "Glob", "Bash"),
-    "verifier": ("Read", "Grep", "Bash", "Mutants"),
+    "verifier": ("Read", "Grep", "Bash", "RunTests", "Mutants"),
 }
 NINE = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", "TodoWrite", "WebSearch", "WebFetch")
 
@@ -133,8 +133,14 @@ def test_a_tool_runs_with_any_context(bench: Bench) -> None:
 def test_effects_say_what_may_run_side_by_side() -> None:
     effects = {tool.name: tool.effect for tool in build_toolbox(Caller).tools}
     assert {effects[name] for name in ("Read", "Glob", "Grep", "WebFetch")} == {Effect.READ}
-    assert {effects[name] for name in ("Edit", "Write", "TodoWrite", *SUBMITS.values())} == {Effect.WRITE}
-    assert {name for name, effect in effects.items() if effect is Effect.EXECUTE} == {"Bash", "Mutants"}
+    assert {effects[name] for name in ("Edit", "MultiEdit", "Write", "TodoWrite", *SUBMITS.values())} == {
+        Effect.WRITE
+    }
+    assert {name for name, effect in effects.items() if effect is Effect.EXECUTE} == {
+        "Bash",
+        "RunTests",
+        "Mutants",
+    }
 
 
 PUBLIC_KEYS: dict[str, tuple[set[str], set[str]]] = {
@@ -142,6 +148,7 @@ PUBLIC_KEYS: dict[str, tuple[set[str], set[str]]] = {
     "Escalate": ({"assumption", "contradiction", "path", "line", "options"}, {"recommended"}),
     "Read": ({"file_path"}, {"offset", "limit"}),
     "Edit": ({"file_path", "old_string", "new_string"}, {"replace_all"}),
+    "MultiEdit": ({"file_path", "edits"}, set()),
     "Write": ({"file_path", "content"}, set()),
     "Glob": ({"pattern"}, {"path"}),
     "Grep": ({"pattern"}, {"path", "glob", "output_mode", "-i", "head_limit", "multiline"}),

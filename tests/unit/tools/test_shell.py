@@ -34,6 +34,23 @@ def test_a_silent_command_still_says_how_it_ended(bench: Bench) -> None:
     assert bench(BASH, command="true").content == "exit 0"
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("false | true", "exit codes of a pipe: 1 0\nexit 0"),
+        ("echo a | cat", "a\nexit 0"),
+        ("(exit 3) | cat; echo later", "later\nexit codes of a pipe: 3 0\nexit 0"),
+        ("for i in 1 2; do false | cat; done", "exit codes of a pipe: 1 0\nexit 0"),
+        ("yes | head -1", "y\nexit 0"),
+        ("false || echo other", "other\nexit 0"),
+        ("{ false | cat; } > kept; cat kept", "exit codes of a pipe: 1 0\nexit 0"),
+        ("set -o pipefail; (exit 5) | cat", "exit codes of a pipe: 5 0\nexit 5"),
+    ],
+)
+def test_a_pipe_tells_the_exit_code_of_each_part(bench: Bench, command: str, said: str) -> None:
+    assert bench(BASH, command=command).content == said
+
+
 def test_a_long_output_is_clipped_in_the_middle_and_kept_in_full(bench: Bench) -> None:
     output = bench(BASH, command="seq 200000; exit 1")
     full = "".join(f"{number}\n" for number in range(1, 200_001))

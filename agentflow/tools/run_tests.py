@@ -1,0 +1,46 @@
+"""RunTests: some tests, or all, by the repository's own runner."""
+
+from textwrap import indent
+
+from agentflow.core.errors import InvalidInput, NotAllowed
+from agentflow.core.evidence import describe_end
+from agentflow.core.tool import Category, Effect, Output, Subject, TestSelection, Tool, ToolContext
+from agentflow.redact import strip_colours
+from agentflow.tools.inputs import list_exchanges
+
+_MOST = 20
+"""Failures that are shown with what is said of them."""
+_TAIL_LINES = 40
+
+
+def run_tests(wanted: TestSelection, context: ToolContext) -> Output:
+    """Run tests as the checks do. No input: all."""
+    if context.shell.run_tests is None:
+        raise NotAllowed("this repository's tests are not known here")
+    if any(ord(sign) < ord(" ") for text in (*wanted.ids, *wanted.paths, wanted.pattern) for sign in text):
+        raise InvalidInput("ids, paths and pattern are one line each")
+    paths = tuple(map(context.workspace.to_relative, wanted.paths))
+    sink = context.shell.outputs / f"{context.call_id}.out"
+    ran = context.shell.run_tests(wanted.replace(paths=paths), sink, context.cancelled)
+    earlier = [said for call, said in list_exchanges(context.run) if call and call.name == RUN_TESTS.name]
+    blocks = [f"FAILED {test}\n{indent(said, '  ')}" for test, said in ran.failures.items()]
+    shown = [
+        f"{block.partition(chr(10))[0]}: as before" if any(block in said for said in earlier) else block
+        for block in blocks[:_MOST]
+    ]
+    rest = [f"… and {len(blocks) - _MOST} more fail"] if len(blocks) > _MOST else []
+    is_untold = ran.execution.exit_code != 0 and not blocks
+    tail = strip_colours(ran.execution.tail).splitlines()[-_TAIL_LINES:] if is_untold else []
+    lines = (ran.summary, *ran.remarks, *shown, *rest, *tail, describe_end(ran.execution))
+    return Output(content="\n".join(lines), execution=ran.execution)
+
+
+RUN_TESTS = Tool(
+    name="RunTests",
+    category=Category.SHELL,
+    effect=Effect.EXECUTE,
+    input=TestSelection,
+    call=run_tests,
+    subjects={"pattern": Subject.TEXT, "paths": Subject.TEXT, "ids": Subject.TEXT},
+    reads=lambda _: True,  # whatever the tests write, they write into a copy
+)
