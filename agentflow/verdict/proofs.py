@@ -255,13 +255,8 @@ def find_blind_checks(results: _Results, changed: Iterable[str]) -> tuple[str, .
 
 def list_hunks(case: Case) -> tuple[Hunk, ...]:
     """Return the changed places: whether a test fails without each, and those where a mutant survives."""
-    found: dict[Hunk, bool] = {}
-    older = (each for each in case.probes or () if each.kind is ProbeKind.WITHOUT_HUNK)
-    for probe in older:
-        for hunk in probe.hunks:
-            found[hunk] = found.get(hunk, False) or probe.end is ProbeEnd.RED_AS_IT_MUST
     taken = [each for each in case.mutants if each.operator == Operator.TAKEN_BACK and each.hunk]
-    found |= {each.hunk: not each.is_unnoticed for each in taken if each.hunk and each.outcome not in _LATE}
+    found = {each.hunk: not each.is_unnoticed for each in taken if each.hunk and each.outcome not in _LATE}
     pieces = tuple(hunk.replace(proved=is_red) for hunk, is_red in found.items())
     if case.approval is not None and case.approval.approved:
         return pieces  # a person knows that the tests see less now
