@@ -7,23 +7,21 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
 
 from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
 from agentflow.checks.printed import (
-    Told,
     ask_for_json,
     drop_colours,
     join_told,
     read_go,
     read_printed,
-    read_unittest_import_errors,
     read_verbose_unittest,
     undo_json,
 )
 from agentflow.checks.repository import find_pytest_root, parse_manifest
 from agentflow.checks.results import (
     MINITEST,
+    Told,
     copy_reporters,
     count_findings,
     count_outcomes,
@@ -31,8 +29,6 @@ from agentflow.checks.results import (
     is_javascript,
     is_refused,
     read_junit,
-    read_junit_import_errors,
-    read_reported_import_errors,
     read_reports,
 )
 from agentflow.checks.runners import add_reports, find_watching, keep_reports, make_variables
@@ -73,7 +69,6 @@ _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 _PYTEST = regex(r"\bpytest\b")
 _SOME_OF_PYTEST = regex(r"[^{};|&]*\bpytest -q(?=[^{};|&]* [\w.])(?!.*[;|&])")
 _RUNS_PYTEST = regex(r"\bpytest -q\b")
-_Of = TypeVar("_Of")
 
 
 class CheckWatch(Record):
@@ -329,24 +324,19 @@ def _readable(finished: Execution, sink: Path, raw: str) -> Execution:
 def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     """Return what the runners of a check told; reports count before what is printed."""
     command, text = job.check.command, drop_colours(output)
-    python = read_verbose_unittest(text) if _UNITTEST.search(command) else {}
-    errors = read_unittest_import_errors(text) if python else {}
+    python = [read_verbose_unittest(text)] if _UNITTEST.search(command) else []
     parts = split_command(command)
     for at, part in enumerate(parts):
         report = _report(_place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE)
-        python |= _tell_from_root(read_junit(report), part.folder, job.sandbox.folders)
-        errors |= _tell_from_root(read_junit_import_errors(report), part.folder, job.sandbox.folders)
+        python.append(_tell_from_root(read_junit(report), part.folder, job.sandbox.folders))
     names_python = _UNITTEST.search(command) or _PYTEST.search(command)
-    roots = (job.sandbox.place, job.sandbox.root)
-    reported, lacking = read_reports(scratch, roots), read_reported_import_errors(scratch, roots)
-    told = [
-        Told(outcomes=each, number=count_outcomes(each.values()), import_errors=found)
-        for each, found in ((python or None, errors), (reported, lacking))
-        if each is not None
-    ]
+    own = join_told(python)
+    told = [own.replace(number=count_outcomes(own.outcomes.values()))] if own and own.outcomes else []
+    told += [each] if (each := read_reports(scratch, (job.sandbox.place, job.sandbox.root))) else []
+    is_reported = bool(told)
     told += [go] if (go := read_go(output)) and job.is_json else []
     is_enough = bool(told or names_python) and len(parts) == 1
-    printed = None if is_enough else read_printed(text, is_reported=bool(python) or reported is not None)
+    printed = None if is_enough else read_printed(text, is_reported=is_reported)
     if printed is None:
         return join_told(told) or (Told(number=TestCounts()) if names_python else None)
     is_alone = not told and not _PRINTING.search(command)
@@ -354,16 +344,20 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     return join_told([*told, printed]) if told else printed.replace(number=number)
 
 
-def _tell_from_root(told: Mapping[str, _Of], folder: str, places: Iterable[Path]) -> dict[str, _Of]:
+def _tell_from_root(told: Told, folder: str, places: Iterable[Path]) -> Told:
     """Return tests by their files as the root sees them, as pytest does by itself with settings there."""
     tops = tuple(places)
 
     def is_there(path: str) -> bool:
         return any((top / path).is_file() for top in tops)
 
-    paths = {get_test_file(test) for test in told} if folder else set[str]()
+    paths = {get_test_file(test) for test in told.outcomes} if folder else set[str]()
     below = {path for path in paths if is_there(f"{folder}{path}") or not is_there(path)}
-    return {f"{folder}{test}" if get_test_file(test) in below else test: each for test, each in told.items()}
+    names = {test: f"{folder}{test}" if get_test_file(test) in below else test for test in told.outcomes}
+    return told.replace(
+        outcomes={names[test]: each for test, each in told.outcomes.items()},
+        import_errors={names[test]: each for test, each in told.import_errors.items()},
+    )
 
 
 def _report(path: Path) -> str:
