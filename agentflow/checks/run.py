@@ -39,7 +39,7 @@ from agentflow.checks.surroundings import (
     make_other_surroundings,
 )
 from agentflow.core.check_command import CommandPart, join_parts, split_command
-from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
+from agentflow.core.evidence import TAIL_CHARS, Check, CheckName, Command, Execution, TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.test_ids import get_test_file, match_cases
@@ -55,7 +55,6 @@ _IDLE_SECONDS = 2.0
 _ENDED = "ended once it had told its sum, since it watches for changes"
 _LONG_SECONDS = 10.0
 """A test is named after so many seconds, then after twice as many, and so on."""
-TAIL_CHARS = 8_000
 _REPORT_BYTES = 64 << 20
 """A report of a hundred thousand tests has that size; a check may write as much as the disk holds."""
 _UNITTEST = regex(r"-m unittest\b|\bmanage\.py test\b")

@@ -293,6 +293,10 @@ def summarize_evidence(evidence: Evidence) -> str:
     return describe_result(evidence, evidence.tests, evidence.tries, evidence.flaky)
 
 
+TAIL_CHARS = 8_000
+"""How much of the output of a check is kept in mind."""
+
+
 class CheckRun(Record):
     """One run of a required check on one tree."""
 
@@ -360,6 +364,14 @@ def find_same_check(run: CheckRun, others: Iterable[CheckRun]) -> CheckRun | Non
     return next((each for each in others if each.check.name is run.check.name), None)
 
 
-def settle_outcomes(outcomes: Mapping[str, TestOutcome], flaky: Iterable[str]) -> Mapping[str, TestOutcome]:
-    """Return the outcomes of the last run, with tests of mixed results as flaky."""
-    return {**outcomes, **{test: TestOutcome.FLAKY for test in flaky if test in outcomes}}
+def settle_run(
+    check: Check,
+    evidence: Evidence,
+    outcomes: Mapping[str, TestOutcome],
+    findings: Mapping[str, int],
+    said: str,
+) -> CheckRun:
+    """Return what the last run of a check showed, with tests of mixed results as flaky."""
+    flaky = {test: TestOutcome.FLAKY for test in evidence.flaky if test in outcomes}
+    tail, outcomes = said[-TAIL_CHARS:], {**outcomes, **flaky}
+    return CheckRun(check=check, evidence=evidence, outcomes=outcomes, findings=findings, tail=tail)

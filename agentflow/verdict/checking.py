@@ -18,12 +18,11 @@ from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter, read_python_version
 from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import count_findings
-from agentflow.checks.run import TAIL_CHARS
 from agentflow.checks.runners import Watching, find_watching
 from agentflow.core.check_command import fit_command
 from agentflow.core.errors import CorruptState, UsageError
 from agentflow.core.events import Event, Warned
-from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, TestOutcome, settle_outcomes
+from agentflow.core.evidence import Check, CheckName, CheckRun, Fault, settle_run
 from agentflow.core.pending import Override
 from agentflow.core.ports import Watch
 from agentflow.core.record import Record
@@ -36,9 +35,9 @@ from agentflow.settings import Patience
 from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
-from agentflow.verdict.earlier_runs import PATIENCE, EarlierRuns, encode_reads, find_flaky
+from agentflow.verdict.earlier_runs import PATIENCE, CheckResult, EarlierRuns, encode_reads, find_flaky
 from agentflow.verdict.projects import find_added_projects, fit_check, list_tests, may_add_project
-from agentflow.verdict.runner import CheckJob, CheckResult, CheckRunner, CheckSetup, Place, Results
+from agentflow.verdict.runner import CheckJob, CheckRunner, CheckSetup, Place, Results
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import list_unchanged, mark_ignored
@@ -285,9 +284,8 @@ class Checking:
             ),
             iteration=task.iteration,
         )
-        self._runs[evidence.id] = self._to_run(
-            ran.check, evidence, shown.outcomes, shown.findings, shown.execution.tail
-        )
+        run = settle_run(ran.check, evidence, shown.outcomes, shown.findings, shown.execution.tail)
+        self._runs[evidence.id] = self._explain(run)
         return RequiredCheck(check=ran.check, evidence=evidence.id)
 
     def find_reads(self, tree: str) -> Reads | None:
@@ -322,26 +320,12 @@ class Checking:
         output = self._store.ledger.read_output(evidence.id)
         outcomes = self._store.ledger.read_outcomes(evidence)
         findings = count_findings(item.check.name, output)
-        self._runs[evidence.id] = self._to_run(item.check, evidence, outcomes, findings, output)
-        return self._runs[evidence.id]
+        run = settle_run(item.check, evidence, outcomes, findings, output)
+        return self._runs.setdefault(evidence.id, self._explain(run))
 
-    def _to_run(
-        self,
-        check: Check,
-        evidence: Evidence,
-        outcomes: Mapping[str, TestOutcome],
-        findings: Mapping[str, int],
-        said: str,
-    ) -> CheckRun:
-        tail = said[-TAIL_CHARS:]
-        return CheckRun(
-            check=check,
-            evidence=evidence,
-            outcomes=settle_outcomes(outcomes, evidence.flaky),
-            findings=findings,
-            tail=tail,
-            hint=guess_reason(self._sandbox, tail) if evidence.exit_code != 0 else "",
-        )
+    def _explain(self, run: CheckRun) -> CheckRun:
+        is_red = run.evidence is not None and run.evidence.exit_code != 0
+        return run.replace(hint=guess_reason(self._sandbox, run.tail) if is_red else "")
 
 
 class JudgeContext(Record):
