@@ -6,7 +6,6 @@ without following any link. A link that is swapped in between is refused, since 
 
 import os
 import re
-import secrets
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +23,7 @@ from agentflow.process import capture
 from agentflow.sandbox.profile import CONFIGURATION, POLICY, fold_name, fold_path, is_git
 from agentflow.sandbox.protection import find_links, follow_links
 from agentflow.workspace.git import Git
-from agentflow.workspace.openat import find_opener, open_parent, open_root
+from agentflow.workspace.openat import find_opener, open_parent, open_root, replace_beneath
 
 MAX_READ_BYTES = 10_000_000
 """Larger files are read in pages only."""
@@ -169,7 +168,7 @@ class PathGuard:
                     status = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
                     self._require_regular(name, name, status)
                     mode = stat.S_IMODE(status.st_mode)
-                _replace(folder, leaf, content, mode)
+                replace_beneath(folder, leaf, content, mode)
         except OSError as error:
             raise ToolError(f"{name} cannot be written: {error.strerror}") from None
 
@@ -385,24 +384,6 @@ def _git_folders(root: Path, known: Iterable[Path]) -> tuple[PurePosixPath, ...]
         places.append((root / os.fsdecode(said.removeprefix(b"gitdir: ").rstrip(b"\r\n"))).resolve())
     inside = (place for place in places if place.is_relative_to(root) and place != root)
     return tuple(PurePosixPath(place.relative_to(root)) for place in inside)
-
-
-def _replace(folder: int, leaf: str, content: bytes, mode: int | None) -> None:
-    temporary = f".agentflow-{secrets.token_hex(8)}.tmp"
-    # opened by hand, because a file of mkstemp would not have the mode that the umask gives
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, leaf, src_dir_fd=folder, dst_dir_fd=folder)  # no Path has a folder
-    except BaseException:
-        os.unlink(temporary, dir_fd=folder)
-        raise
 
 
 def _is_policy(part: str) -> bool:
