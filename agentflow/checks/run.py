@@ -145,8 +145,14 @@ def execute(
             is_red = told.number.failed + told.number.errors > 0
             finished = finished.replace(exit_code=int(is_red), notes=(*finished.notes, _ENDED))
     finished = _readable(finished, sink, raw) if job.is_json else finished
+    lines = [*strip_colours(finished.tail).splitlines(), *finished.notes]
     return Shown(
-        execution=_execution(check, sandbox, finished),
+        execution=finished.replace(
+            command=check.command,
+            cwd=str(sandbox.root),
+            tail="\n".join(lines[-_TAIL_LINES:])[-TAIL_CHARS:],
+            sandbox=sandbox.level,
+        ),
         counts=told.number,
         outcomes=told.outcomes,
         findings=count_findings(check.name, raw.replace(f"{sandbox.place}/", "")),
@@ -326,7 +332,9 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     python = [read_verbose_unittest(text)] if _UNITTEST.search(command) else []
     parts = split_command(command)
     for at, part in enumerate(parts):
-        report = _report(_place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE)
+        path = _place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE
+        is_whole = path.is_file() and path.stat().st_size <= _REPORT_BYTES
+        report = path.read_text("utf-8", "replace") if is_whole else ""
         python.append(_tell_from_root(read_junit(report), part.folder, job.sandbox.folders))
     names_python = _UNITTEST.search(command) or _PYTEST.search(command)
     own = join_told(python)
@@ -356,19 +364,4 @@ def _tell_from_root(told: Told, folder: str, places: Iterable[Path]) -> Told:
     return told.replace(
         outcomes={names[test]: each for test, each in told.outcomes.items()},
         import_errors={names[test]: each for test, each in told.import_errors.items()},
-    )
-
-
-def _report(path: Path) -> str:
-    is_whole = path.is_file() and path.stat().st_size <= _REPORT_BYTES
-    return path.read_text("utf-8", "replace") if is_whole else ""
-
-
-def _execution(check: Check, sandbox: Sandbox, finished: Execution) -> Execution:
-    lines = [*strip_colours(finished.tail).splitlines(), *finished.notes]
-    return finished.replace(
-        command=check.command,
-        cwd=str(sandbox.root),
-        tail="\n".join(lines[-_TAIL_LINES:])[-TAIL_CHARS:],
-        sandbox=sandbox.level,
     )

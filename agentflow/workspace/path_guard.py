@@ -56,6 +56,7 @@ _CODE = (SOURCES - {*SHELL}) | {
 }
 """Code and prose about secrets, which is what most files of such a name are; scripts of a shell set keys."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+"""A word of a name: `apiToken_v2` has three."""
 
 
 Exceptions = Callable[[str, str], bool]
@@ -373,7 +374,8 @@ def is_secret(name: str) -> bool:
     if path.suffix.casefold() in _CODE:
         return False
     folders = {part.lstrip(".").casefold() for part in path.parts[:-1]}
-    return bool(_words(path.name) & _SECRET_WORDS or folders & _SECRET_FOLDERS)
+    words = {word.casefold() for word in _WORD.findall(path.name)}
+    return bool(words & _SECRET_WORDS or folders & _SECRET_FOLDERS)
 
 
 def _git_folders(root: Path, known: Iterable[Path]) -> tuple[PurePosixPath, ...]:
@@ -392,8 +394,3 @@ def _is_policy(part: str) -> bool:
 
 def _matches(part: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(fold_name(part), pattern) for pattern in patterns)
-
-
-def _words(name: str) -> set[str]:
-    """Return the words of a name: `apiToken_v2` has three."""
-    return {word.casefold() for word in _WORD.findall(name)}
