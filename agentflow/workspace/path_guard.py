@@ -9,7 +9,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -18,7 +18,6 @@ from typing import IO
 from agentflow.core.errors import InvalidInput, OutsideWorkspace, StateError, ToolError
 from agentflow.core.languages import SHELL, SOURCES
 from agentflow.core.ports import Workspace
-from agentflow.core.record import Record
 from agentflow.process import capture
 from agentflow.sandbox.profile import CONFIGURATION, POLICY, fold_name, fold_path, is_git
 from agentflow.sandbox.protection import find_links, follow_links
@@ -93,6 +92,7 @@ class PathGuard:
         git: Iterable[Path] = (),
         find_denial: FindDenial = find_no_denial,
         known_as: Path | None = None,
+        find_deleted: Callable[[str], bytes | None] = find_no_denial,
     ) -> None:
         """Take the root; `known_as` is the repository that the files there are a copy of."""
         self._root = root.resolve()
@@ -101,6 +101,7 @@ class PathGuard:
         self._find_denial = find_denial
         self._open_beneath = find_opener()
         self._git = _git_folders(self._root, git)
+        self._find_deleted = find_deleted
 
     @property
     def root(self) -> Path:
@@ -110,8 +111,26 @@ class PathGuard:
         """Return the guard of a copy, in which absolute paths of the repository lead to the copy's files."""
         return PathGuard(root, self._exceptions, (), self._find_denial, self._root)
 
+    def show_deleted(self, git: Git, before: str) -> "PathGuard":
+        """Return the guard under which a file that is gone reads as it was in a tree."""
+
+        def find(name: str) -> bytes | None:
+            with suppress(StateError):  # it was not there before either
+                return git.call("cat-file", "blob", f"{before}:{name}")
+            return None
+
+        return PathGuard(self._root, self._exceptions, git.folders, self._find_denial, self._known_as, find)
+
     def read(self, path: str) -> bytes:
         """Return a file's bytes; raise InvalidInput unless it is a regular file of at most MAX_READ_BYTES."""
+        try:
+            return self._read(path)
+        except InvalidInput:
+            if (deleted := self._find_deleted(self.to_relative(path))) is not None:
+                return deleted
+            raise
+
+    def _read(self, path: str) -> bytes:
         with self.open(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size > MAX_READ_BYTES:
@@ -280,45 +299,6 @@ class PathGuard:
         # opening a pipe must not wait for its writer
         with open_root(self._root) as root:
             return self._open_beneath(root, name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY, 0)
-
-
-class WithDeleted(Record):
-    """A workspace in which a file that is gone reads as it was before the change."""
-
-    now: Workspace
-    git: Git
-    before: str
-    """The tree before the change."""
-
-    @property
-    def root(self) -> Path:
-        return self.now.root
-
-    def read(self, path: str) -> bytes:
-        try:
-            return self.now.read(path)
-        except InvalidInput:
-            spelled = self.now.to_relative(path)
-            try:
-                return self.git.call("cat-file", "blob", f"{self.before}:{spelled}")
-            except StateError:
-                pass  # it was not there before either
-            raise
-
-    def open(self, path: str) -> AbstractContextManager[IO[bytes]]:
-        return self.now.open(path)
-
-    def peek(self, name: str) -> bytes | None:
-        return self.now.peek(name)
-
-    def write(self, name: str, content: bytes) -> None:
-        self.now.write(name, content)
-
-    def to_relative(self, path: str) -> str:
-        return self.now.to_relative(path)
-
-    def list_files(self, below: str = ".") -> tuple[str, ...]:
-        return self.now.list_files(below)
 
 
 def compose(name: str) -> str:
