@@ -168,6 +168,9 @@ class Checking:
         """Return the repository as check detection reads it."""
         return Repository(sandbox=self._sandbox, files=files, known=frozenset(files))
 
+    def _read_now(self) -> Repository:
+        return self.read_repository(PathGuard(self._git.root).list_files())
+
     def add_wellknown(self, task: TaskState) -> TaskState:
         """Return the task with what the repository's trusted files say about its tests."""
         skipped = (make_override(name, word.text, word.file) for name, word in self._said.skips.items())
@@ -178,7 +181,7 @@ class Checking:
         red = [run for run in self.find_runs(required) if not run.green]
         if not red:
             return {}
-        repository = self.read_repository(PathGuard(self._git.root).list_files())
+        repository = self._read_now()
         running = read_python_version(repository) if read_required_python(repository) else None
         task = self._store.task.task
         found = dict[CheckName, str]()
@@ -190,15 +193,14 @@ class Checking:
 
     def find_watching(self, check: Check) -> Watching | None:
         """Return how a test command watches for changes in place of ending, if it does."""
-        return find_watching(check.command, self.read_repository(PathGuard(self._git.root).list_files()).read)
+        return find_watching(check.command, self._read_now().read)
 
     def find_foreign_errors(self, required: tuple[RequiredCheck, ...]) -> tuple[str, ...]:
         """Return the import errors by which tests fail and which no change of the code mends."""
         errors = {error for run in self.find_runs(required) for error in run.import_errors.values()}
         if not errors:
             return ()
-        repository = self.read_repository(PathGuard(self._git.root).list_files())
-        return tuple(sorted(find_foreign_errors(errors, repository, self._store.task.task)))
+        return tuple(sorted(find_foreign_errors(errors, self._read_now(), self._store.task.task)))
 
     async def run(
         self, task: TaskState, *jobs: CheckJob, ignored: tuple[str, ...] | None = None
@@ -254,10 +256,10 @@ class Checking:
     def _find_places(self) -> tuple[str, ...]:
         if self._sandbox.level is Level.FULL:
             return ()  # the copy stands at the repository's own place
-        files = PathGuard(self._git.root).list_files()
-        if not any(name.endswith(".py") for name in files):
+        repository = self._read_now()
+        if not any(name.endswith(".py") for name in repository.files):
             return ()
-        return find_installed_paths(self._sandbox, choose_interpreter(self.read_repository(files)).words)
+        return find_installed_paths(self._sandbox, choose_interpreter(repository).words)
 
     def _keep(self, task: TaskState, job: CheckJob, ran: CheckResult) -> RequiredCheck:
         if not ran.runs:

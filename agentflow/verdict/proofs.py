@@ -279,10 +279,7 @@ def is_pinned(mutants: Collection[MutantResult]) -> bool:
     ends = defaultdict[Hunk | None, set[MutantEnd]](set)
     for each in mutants:
         ends[each.hunk].add(each.outcome)
-    return bool(ends) and all(
-        MutantEnd.KILLED in found and found <= {MutantEnd.KILLED, MutantEnd.INVALID}
-        for found in ends.values()
-    )
+    return bool(ends) and all(map(_are_killed, ends.values()))
 
 
 def list_tried_lines(case: Case) -> frozenset[tuple[str, int]]:
@@ -290,8 +287,11 @@ def list_tried_lines(case: Case) -> frozenset[tuple[str, int]]:
     ends = defaultdict[tuple[str, int], set[MutantEnd]](set)
     for each in (each for each in case.mutants if each.is_strong):
         ends[each.path, each.line].add(each.outcome)
-    told = {MutantEnd.KILLED, MutantEnd.INVALID}
-    return frozenset(place for place, found in ends.items() if MutantEnd.KILLED in found and found <= told)
+    return frozenset(place for place, found in ends.items() if _are_killed(found))
+
+
+def _are_killed(ends: set[MutantEnd]) -> bool:
+    return MutantEnd.KILLED in ends and ends <= {MutantEnd.KILLED, MutantEnd.INVALID}
 
 
 def list_differing(results: _Results) -> tuple[str, ...]:
