@@ -80,7 +80,6 @@ _IN_FLOW = MappingProxyType(
 
 
 def drop_colours(output: str) -> str:
-    """Return an output without colours."""
     return strip_colours(output).replace("\r\n", "\n")
 
 

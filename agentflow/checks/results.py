@@ -153,7 +153,6 @@ def _guess_place(owner: str) -> Sequence[str]:
 
 
 def count_outcomes(outcomes: Iterable[TestOutcome]) -> TestCounts:
-    """Count tests by outcome."""
     number = Counter(outcomes)
     return TestCounts(
         passed=number[TestOutcome.PASSED],

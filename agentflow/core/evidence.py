@@ -328,7 +328,6 @@ class CheckRun(Record):
 
     @property
     def tests_with_result(self) -> frozenset[str]:
-        """The tests that gave a result."""
         return self.list_ids(TestOutcome.PASSED, TestOutcome.FLAKY, *RED)
 
     @property
@@ -355,12 +354,10 @@ class CheckRun(Record):
 def select_runs(
     runs: Iterable[CheckRun], *, code: Side = Side.FINAL, checks: Side = Side.FINAL, again: bool = False
 ) -> tuple[CheckRun, ...]:
-    """Return the runs of the code of one side under the checks of one side."""
     return tuple(run for run in runs if (run.code, run.checks, run.again) == (code, checks, again))
 
 
 def find_same_check(run: CheckRun, others: Iterable[CheckRun]) -> CheckRun | None:
-    """Return the first run of the same check among others, or None."""
     return next((each for each in others if each.check.name is run.check.name), None)
 
 

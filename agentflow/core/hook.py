@@ -147,8 +147,6 @@ NO_DECISION = HookDecision()
 
 
 class PointRules(Record):
-    """The rules of one hook point."""
-
     payload: type[Record]
     when: str = ""
     """When it is fired, as the rest of a sentence."""

@@ -202,7 +202,6 @@ def list_misused(task: TaskState, evidence: Mapping[str, Evidence]) -> Iterator[
 
 
 def find_tests(runs: Iterable[CheckRun]) -> CheckRun | None:
-    """Return the run of the tests among those of all checks."""
     return next((run for run in runs if run.check.name is CheckName.TESTS), None)
 
 

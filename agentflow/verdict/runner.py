@@ -166,7 +166,6 @@ class CheckSetup(Record):
 
     @asynccontextmanager
     async def copy(self, tree: str) -> AsyncIterator[Place]:
-        """Yield a copy of a tree."""
         stage = WorkingCopy(self.git.replace(cancelled=check_cancelled), tree, self.seen)
         try:
             await to_thread.run_sync(stage.fill, self.underlay)

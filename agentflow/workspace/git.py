@@ -200,7 +200,6 @@ class Git(Record):
         return _leave_out(self, tree, absent) if absent else tree
 
     def has_tree(self, tree: str) -> bool:
-        """Return whether the repository has a tree."""
         try:
             self.call("cat-file", "-e", f"{tree}^{{tree}}")
         except StateError:
@@ -208,7 +207,6 @@ class Git(Record):
         return True
 
     def list_paths(self, tree: str) -> tuple[str, ...]:
-        """Return the paths of all files of a tree."""
         return _paths(self, self.leave_out_absent(tree))
 
     def read_texts(self, objects: Iterable[str], limit: int) -> tuple[str, ...]:

@@ -101,7 +101,6 @@ def keep_objects(git: Git, snapshot: FileSnapshot) -> None:
 
 
 def read_entry(git: Git, entry: FileEntry) -> bytes:
-    """Return the bytes of a file."""
     return git.call("cat-file", "blob", entry.id, env=use_own_objects(git.source))
 
 
@@ -123,8 +122,6 @@ class KeptSnapshots(Record):
 
 
 class TaskSnapshots:
-    """The snapshots of one task."""
-
     def __init__(self, git: Git, task_id: str) -> None:
         self._git = git
         self._path = git.source.kept / f"{task_id}.json"
