@@ -7,19 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from agentflow.checks.import_errors import find_import_error
-from agentflow.checks.results import count_outcomes, find_worst
+from agentflow.checks.results import Outcomes, Told, count_outcomes, find_worst
 from agentflow.checks.runners import list_totals
 from agentflow.core.evidence import TestCounts, TestOutcome
-from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.redact import strip_colours
 
-PASSED, FAILED, SKIPPED, ERROR = (
-    TestOutcome.PASSED,
-    TestOutcome.FAILED,
-    TestOutcome.SKIPPED,
-    TestOutcome.ERROR,
-)
+PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 _GO_WORDS = MappingProxyType({"pass": PASSED, "fail": FAILED, "skip": SKIPPED})
 _GO_TEST = regex(r"(?P<start>(?:^|[;&|{(] *)(?:\w+=\S+ )*go test)(?= |$)(?![^;&|]* -json\b)")
 _GO_BROKEN = regex(r"FAIL\t(?P<package>\S+) \[(?:build|setup) failed\]")
@@ -77,29 +71,15 @@ _WHOLE_LINE = regex(rf"(?m)^{_STATUS}")
 _LINE_END = regex(rf"(?m){_STATUS}")
 _IN_FLOW = MappingProxyType(
     {
-        "ok": TestOutcome.PASSED,
-        "expected": TestOutcome.SKIPPED,  # a red test marked so would else turn green
-        "unexpected": TestOutcome.FAILED,
-        "skipped": TestOutcome.SKIPPED,
+        "ok": PASSED,
+        "expected": SKIPPED,  # a red test marked so would else turn green
+        "unexpected": FAILED,
+        "skipped": SKIPPED,
     }
 )
 
 
-class Told(Record):
-    """The tests that runners told of."""
-
-    outcomes: Mapping[str, TestOutcome] = {}
-    """The outcome of each test that has a name."""
-    number: TestCounts | None = None
-    """The number of tests of each outcome; None where nothing was told."""
-    import_errors: Mapping[str, str] = {}
-    """The failing tests that an import error ended, each with that error."""
-    failures: Mapping[str, str] = {}
-    """What a report says of failing tests."""
-
-
 def drop_colours(output: str) -> str:
-    """Return an output without colours."""
     return strip_colours(output).replace("\r\n", "\n")
 
 
@@ -165,12 +145,8 @@ def join_told(parts: Iterable[Told]) -> Told | None:
 
 
 def _sum(numbers: list[TestCounts]) -> TestCounts:
-    return TestCounts(
-        passed=sum(each.passed for each in numbers),
-        failed=sum(each.failed for each in numbers),
-        skipped=sum(each.skipped for each in numbers),
-        errors=sum(each.errors for each in numbers),
-    )
+    words = ("passed", "failed", "skipped", "errors")
+    return TestCounts(**{word: sum(getattr(each, word) for each in numbers) for word in words})
 
 
 def _to_told(outcomes: Mapping[str, TestOutcome]) -> Told:
@@ -286,9 +262,7 @@ def _add_up(parts: Mapping[str, int]) -> TestCounts:
     number = Counter[TestOutcome]()
     for word, times in parts.items():
         number[_WORDS.get(word, ERROR)] += times
-    return TestCounts(
-        passed=number[PASSED], failed=number[FAILED], skipped=number[SKIPPED], errors=number[ERROR]
-    )
+    return count_outcomes(number)
 
 
 def _read_tap(rows: list[str]) -> Told | None:
@@ -310,42 +284,31 @@ def _points(points: Iterable[re.Match[str]]) -> Iterator[tuple[str, TestOutcome]
         yield name if seen[name] == 1 else f"{name} #{seen[name]}", outcome
 
 
-def read_verbose_unittest(text: str) -> dict[str, TestOutcome]:
+def read_verbose_unittest(text: str) -> Told:
     """Return the tests of one or several runs; nothing unless the last one printed its summary."""
     pieces = _SUMMARY.split(text)
     if len(pieces) == 1 or _HEADER.search(pieces[-1]):
-        return {}
-    found: dict[str, list[TestOutcome]] = {}
+        return Told()
+    found, errors = defaultdict[str, list[TestOutcome]](list), defaultdict[str, list[str]](list)
     for part, number in zip(pieces[:-1:2], pieces[1::2], strict=True):
-        for name, outcome in _outcomes(part, ran=int(number)).items():
-            found.setdefault(name, []).append(outcome)
-    return {name: find_worst(outcomes) for name, outcomes in found.items()}
-
-
-def read_unittest_import_errors(text: str) -> dict[str, str]:
-    """Return the tests that an import error ended, each with that error."""
+        for name, outcomes in _outcomes(part, ran=int(number)).items():
+            found[name].append(find_worst(outcomes))
     blocks = list(_BLOCK.finditer(text))
-    ends = [*(each.start() for each in blocks), len(text)][1:]
-    found = defaultdict[str, list[str]](list)
-    for block, end in zip(blocks, ends, strict=True):
-        said = _SUMMARY.split(text[block.end() : end])[0]
-        found[_test_id(block)].append(find_import_error(said))
-    return {test: errors[0] for test, errors in found.items() if all(errors)}
+    for block, end in zip(blocks, [*(each.start() for each in blocks), len(text)][1:], strict=True):
+        errors[_test_id(block)].append(find_import_error(_SUMMARY.split(text[block.end() : end])[0]))
+    return Told.of(found, errors) if found else Told()
 
 
-def _outcomes(part: str, ran: int) -> dict[str, TestOutcome]:
+def _outcomes(part: str, ran: int) -> Outcomes:
     """Return the tests of one run; where none ran, whatever looks like one was printed by something else."""
     first = _BLOCK.search(part)
-    bad: dict[str, list[TestOutcome]] = {}
+    bad: Outcomes = {}
     for block in _BLOCK.finditer(part):
-        outcome = TestOutcome.ERROR if block["kind"] == "ERROR" else TestOutcome.FAILED
-        bad.setdefault(_test_id(block), []).append(outcome)
-    flow = _flow(part[: first.start()] if first else part) if ran else {}
-    good = {name: find_worst(outcomes) for name, outcomes in flow.items()}
-    return good | {name: find_worst(outcomes) for name, outcomes in bad.items()}
+        bad.setdefault(_test_id(block), []).append(ERROR if block["kind"] == "ERROR" else FAILED)
+    return (_flow(part[: first.start()] if first else part) if ran else {}) | bad
 
 
-def _flow(text: str) -> dict[str, list[TestOutcome]]:
+def _flow(text: str) -> Outcomes:
     """Return what each started test is said to have come to; nothing where no word of it is found."""
     headers = list(_HEADER.finditer(text))
     bounds = [header.start() for header in headers] + [len(text)]

@@ -282,8 +282,8 @@ def _test_check(
         command = " ".join((f"{_import_path(repository)}{start} -q{_quote(words)}", *suite))
         return require(CheckName.TESTS, command, runner.reason, missing)
     start = f"{_import_path(repository)}{tools.interpreter.command} -m unittest discover -v"
-    found = _discoveries(repository, tests) if not own else tuple(_alone(repository, name) for name in own)
-    command = join_commands([start + words for words in found])
+    groups = [[path] for path in map(PurePosixPath, own)] or _group_discovered(repository, tests)
+    command = join_commands(start + _discover(repository, each, is_alone=bool(own)) for each in groups)
     return require(CheckName.TESTS, command, runner.reason, tools.interpreter.missing)
 
 
@@ -307,16 +307,15 @@ def _quote(words: Iterable[str]) -> str:
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
-def _discoveries(repository: Repository, tests: Iterable[str]) -> tuple[str, ...]:
-    """Return the arguments of each discovery that is needed to find all test files.
+def _group_discovered(repository: Repository, tests: Iterable[str]) -> list[list[PurePosixPath]]:
+    """Return the test files by the discovery that finds them.
 
     Discovery descends into packages only, so folders that are none need one each.
     """
     groups: dict[PurePosixPath, list[PurePosixPath]] = {}
-    for name in sorted(tests):
-        path = PurePosixPath(name)
+    for path in map(PurePosixPath, sorted(tests)):
         groups.setdefault(_top_level(repository, path.parent), []).append(path)
-    return tuple(_discovery(top, paths) for top, paths in groups.items())
+    return [*groups.values()]
 
 
 def _top_level(repository: Repository, folder: PurePosixPath) -> PurePosixPath:
@@ -325,23 +324,14 @@ def _top_level(repository: Repository, folder: PurePosixPath) -> PurePosixPath:
     return folder
 
 
-def _alone(repository: Repository, name: str) -> str:
-    path = PurePosixPath(name)
-    words = [*_places(_top_level(repository, path.parent), path.parent), "-p", path.name]
-    return _quote(words)
-
-
-def _places(top: PurePosixPath, start: PurePosixPath) -> list[str]:
-    words = [] if start == PurePosixPath() else ["-s", str(start)]
-    return words + ([] if start == top else ["-t", str(top)])
-
-
-def _discovery(top: PurePosixPath, paths: Sequence[PurePosixPath]) -> str:
+def _discover(repository: Repository, paths: Sequence[PurePosixPath], *, is_alone: bool) -> str:
+    top = _top_level(repository, paths[0].parent)
     start = PurePosixPath(posixpath.commonpath([path.parent for path in paths]) or ".")
+    words = [] if start == PurePosixPath() else ["-s", str(start)]
+    words += [] if start == top else ["-t", str(top)]
     prefixed = [path.name.startswith("test") for path in paths]
-    words = _places(top, start)
-    words += [] if all(prefixed) else ["-p", "*test*.py" if any(prefixed) else "*_test.py"]
-    return _quote(words)
+    pattern = paths[0].name if is_alone else "*test*.py" if any(prefixed) else "*_test.py"
+    return _quote(words if all(prefixed) and not is_alone else [*words, "-p", pattern])
 
 
 def find_tools(repository: Repository, names: Sequence[str], folder: str = "") -> Tools:

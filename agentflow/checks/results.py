@@ -1,9 +1,10 @@
 """Reports of runners in XML and JSON: test ids, outcomes, counts, and the findings in what they print."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,6 +12,7 @@ from xml.parsers import expat
 
 from agentflow.checks.import_errors import find_import_error, find_node_error
 from agentflow.core.evidence import RED, CheckName, TestCounts, TestOutcome
+from agentflow.core.record import Record
 from agentflow.core.regex import regex
 
 _WORST_FIRST = (TestOutcome.ERROR, TestOutcome.FAILED, TestOutcome.SKIPPED, TestOutcome.PASSED)
@@ -38,6 +40,34 @@ _OUTCOMES = MappingProxyType(
 )
 _BYTES = 64 << 20
 Outcomes = dict[str, list[TestOutcome]]
+_Case = tuple[str, Sequence[str], TestOutcome, str, str]
+"""The file and names of a test, its outcome, the missing module that failed it, if one did, and its failure."""
+
+
+class Told(Record):
+    """The tests that runners told of."""
+
+    outcomes: Mapping[str, TestOutcome] = {}
+    """The outcome of each test that has a name."""
+    number: TestCounts | None = None
+    """The number of tests of each outcome; None where nothing was told."""
+    import_errors: Mapping[str, str] = {}
+    """The failing tests that an import error ended, each with that error."""
+    failures: Mapping[str, str] = {}
+    """What a report says of failing tests."""
+
+    @classmethod
+    def of(
+        cls,
+        outcomes: Outcomes,
+        errors: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        failures: Mapping[str, str] = MappingProxyType({}),
+    ) -> "Told":
+        """Return tests by all that each came to; an import error counts where each failure is one."""
+        found = {test: find_worst(several) for test, several in outcomes.items()}
+        lacking = {test: told[0] for test, told in errors.items() if all(told)}
+        number = count_outcomes(found.values())
+        return cls(outcomes=found, number=number, import_errors=lacking, failures=failures)
 
 
 class _Refused(Exception):
@@ -50,33 +80,19 @@ def find_worst(outcomes: Iterable[TestOutcome]) -> TestOutcome:
     return next((outcome for outcome in _WORST_FIRST if outcome in given), TestOutcome.ERROR)
 
 
-def read_junit(text: str) -> dict[str, TestOutcome]:
+def read_junit(text: str) -> Told:
     """Return the tests of a whole JUnit document; nothing of one that is cut, damaged or has a DOCTYPE."""
-    return _settle(_read_document(text).found)
+    document = _read_document(text, _test_id)
+    errors = {test: list(map(find_import_error, said)) for test, said in document.failures.items()}
+    return Told.of(document.found, errors, {test: said[0] for test, said in document.failures.items()})
 
 
-def _settle(found: Outcomes) -> dict[str, TestOutcome]:
-    return {test: find_worst(outcomes) for test, outcomes in found.items()}
-
-
-def read_junit_failures(text: str) -> dict[str, str]:
-    """Return what is said of each failing test."""
-    return {test: texts[0] for test, texts in _read_document(text).failures.items()}
-
-
-def read_junit_import_errors(text: str) -> dict[str, str]:
-    """Return the tests that an import error ended, each with that error."""
-    failures = _read_document(text).failures
-    found = {test: [find_import_error(each) for each in texts] for test, texts in failures.items()}
-    return {test: errors[0] for test, errors in found.items() if all(errors)}
-
-
-def _read_document(text: str, identify: Callable[[Mapping[str, str]], str] | None = None) -> "_Document":
-    document = _Document(identify or _test_id)
+def _read_document(text: str, identify: Callable[[Mapping[str, str]], str]) -> "_Document":
+    document = _Document(identify)
     try:
         document.read(text)
     except (expat.ExpatError, _Refused, ValueError):
-        return _Document(_test_id)
+        return _Document(identify)
     return document
 
 
@@ -145,7 +161,6 @@ def _guess_place(owner: str) -> Sequence[str]:
 
 
 def count_outcomes(outcomes: Iterable[TestOutcome]) -> TestCounts:
-    """Count tests by outcome."""
     number = Counter(outcomes)
     return TestCounts(
         passed=number[TestOutcome.PASSED],
@@ -198,25 +213,30 @@ def is_refused(output: str) -> bool:
     return bool(_REFUSED.search(output))
 
 
-def read_reports(scratch: Path, roots: Iterable[Path]) -> Mapping[str, TestOutcome] | None:
+def read_reports(scratch: Path, roots: Iterable[Path]) -> Told | None:
     """Return what became of each test that a runner reported; None where none reported.
 
-    `roots` are where the repository may have lain.
+    `roots` are where the repository may have lain. Of the import errors those of JavaScript are told.
     """
-    found: Outcomes = {}
-    begins = _list_begins(roots)
+    found, errors = defaultdict[str, list[TestOutcome]](list), defaultdict[str, list[str]](list)
+    begins = tuple(f"{place}/" for root in roots for place in (root, root.resolve()))
     lines = [_text(path) for path in sorted(scratch.glob("*-*-*.jsonl"))]
     wholes = [_text(path) for path in (*sorted(scratch.glob("runner*.json")), scratch / "rspec.json")]
     documents = [_text(path) for path in (*scratch.glob("runner*.xml"), *sorted(scratch.glob("left/*.xml")))]
-    for text in lines:
-        _add(found, _lines(text), begins)
-    for text in wholes:
-        _add(found, _suites(text), begins)
+    failures = dict[str, str]()
+    for file, names, outcome, error, said in chain(*map(_lines, lines), *map(_suites, wholes)):
+        test = _name_test(file, names, begins)
+        found[test].append(outcome)
+        if outcome in RED:
+            errors[test].append(find_node_error(error))
+        if said:
+            failures.setdefault(test, said)
     for text in documents:
-        cases = _read_document(text, partial(_identify_case, begins))
-        for test, outcomes in cases.found.items():
-            found.setdefault(test, []).extend(outcomes)
-    return _settle(found) if any((*lines, *wholes, *documents)) else None
+        document = _read_document(text, partial(_identify_case, begins))
+        failures |= {test: texts[0] for test, texts in document.failures.items()}
+        for test, outcomes in document.found.items():
+            found[test].extend(outcomes)
+    return Told.of(found, errors, failures) if any((*lines, *wholes, *documents)) else None
 
 
 def _identify_case(begins: Sequence[str], attributes: Mapping[str, str]) -> str:
@@ -226,73 +246,9 @@ def _identify_case(begins: Sequence[str], attributes: Mapping[str, str]) -> str:
     return _name_test(file, [name] if owner in ("", file) else [owner, name], begins)
 
 
-def read_reported_import_errors(scratch: Path, roots: Iterable[Path]) -> dict[str, str]:
-    """Return the tests of JavaScript, and their files, that a missing module ended, each with that error."""
-    begins, found = _list_begins(roots), dict[str, list[str]]()
-    for file, names, said in _list_failures(scratch):
-        found.setdefault(_name_test(file, names, begins), []).append(find_node_error(said))
-    return {test: errors[0] for test, errors in found.items() if all(errors)}
-
-
-def read_reported_failures(scratch: Path, roots: Iterable[Path]) -> dict[str, str]:
-    """Return what is said of each failing test, where a runner reports it."""
-    begins, found = _list_begins(roots), dict[str, str]()
-    for file, names, said in _list_said(scratch):
-        found[_name_test(str(file), [str(name) for name in names], begins)] = said
-    for path in (*scratch.glob("runner*.xml"), *scratch.glob("left/*.xml")):
-        cases = _read_document(_text(path), partial(_identify_case, begins))
-        found |= {test: texts[0] for test, texts in cases.failures.items()}
-    return found
-
-
-def _list_said(scratch: Path) -> Iterator[tuple[object, list[Any], str]]:
-    lines = (line for path in sorted(scratch.glob("*-*-*.jsonl")) for line in _text(path).splitlines())
-    for told in map(_parse_json, lines):
-        if told.get("outcome") == "failed" and told.get("said"):
-            yield told.get("file", ""), _list(told.get("names")), str(told["said"])
-    for path in (*sorted(scratch.glob("runner*.json")), scratch / "rspec.json"):
-        whole = _parse_json(_text(path))
-        for suite in _records(whole.get("testResults")):
-            for test in _records(suite.get("assertionResults")):
-                names = [*_list(test.get("ancestorTitles")), test.get("title", "")]
-                for message in _list(test.get("failureMessages"))[:1]:
-                    yield suite.get("name", ""), names, str(message)
-        for example in _records(whole.get("examples")):
-            for error in _records([example.get("exception")]):
-                said = "\n".join(map(str, (error.get("message", ""), *_list(error.get("backtrace")))))
-                yield example.get("file_path", ""), [example.get("full_description", "")], said
-
-
-def _list(found: object) -> list[Any]:
-    return found if isinstance(found, list) else []
-
-
-def _list_failures(scratch: Path) -> Iterator[tuple[str, Sequence[str], str]]:
-    lines = (line for path in sorted(scratch.glob("*-*-*.jsonl")) for line in _text(path).splitlines())
-    for told in map(_parse_json, lines):
-        if told.get("outcome") == "failed":
-            names = [str(name) for name in told.get("names", ())]
-            yield str(told.get("file", "")), names, str(told.get("error", ""))
-    wholes = (_parse_json(_text(path)) for path in sorted(scratch.glob("runner*.json")))
-    for suite in (suite for whole in wholes for suite in _records(whole.get("testResults"))):
-        if not suite.get("assertionResults"):
-            yield str(suite.get("name", "")), (), str(suite.get("message", ""))
-
-
 def _text(path: Path) -> str:
     is_plain = path.is_file() and not path.is_symlink() and path.stat().st_size <= _BYTES
     return path.read_text("utf-8", "replace") if is_plain else ""
-
-
-def _add(
-    found: Outcomes, tests: Iterable[tuple[str, Sequence[str], TestOutcome]], begins: Sequence[str]
-) -> None:
-    for file, names, outcome in tests:
-        found.setdefault(_name_test(file, names, begins), []).append(outcome)
-
-
-def _list_begins(roots: Iterable[Path]) -> tuple[str, ...]:
-    return tuple(f"{place}/" for root in roots for place in (root, root.resolve()))
 
 
 def _name_test(file: str, names: Sequence[str], begins: Sequence[str]) -> str:
@@ -303,28 +259,36 @@ def _name_test(file: str, names: Sequence[str], begins: Sequence[str]) -> str:
     return path if is_file else f"{path}::{name}"
 
 
-def _lines(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
-    for line in text.splitlines():
-        told = _parse_json(line)
+def _lines(text: str) -> Iterator[_Case]:
+    for told in map(_parse_json, text.splitlines()):
         outcome = _OUTCOMES.get(str(told.get("outcome")))
         if outcome is not None:
-            yield str(told.get("file", "")), [str(name) for name in told.get("names", ())], outcome
+            names = [str(name) for name in told.get("names", ())]
+            yield (
+                str(told.get("file", "")),
+                names,
+                outcome,
+                str(told.get("error", "")),
+                str(told.get("said", "")),
+            )
 
 
-def _suites(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
+def _suites(text: str) -> Iterator[_Case]:
     whole = _parse_json(text)
     for example in _records(whole.get("examples")):
         outcome = _OUTCOMES.get(str(example.get("status")), TestOutcome.ERROR)
-        yield str(example.get("file_path", "")), [str(example.get("full_description", ""))], outcome
+        (error,) = _records([example.get("exception")]) or ({},)
+        said = "\n".join(map(str, (error.get("message", ""), *_list(error.get("backtrace")))))
+        yield str(example.get("file_path", "")), [str(example.get("full_description", ""))], outcome, "", said
     for suite in _records(whole.get("testResults")):
         file, tests = str(suite.get("name", "")), _records(suite.get("assertionResults"))
         outcomes = [_OUTCOMES.get(str(test.get("status")), TestOutcome.ERROR) for test in tests]
         for test, outcome in zip(tests, outcomes, strict=True):
-            titles = test.get("ancestorTitles")
-            names = [*(titles if isinstance(titles, list) else ()), test.get("title", "")]
-            yield file, [str(name) for name in names], outcome
+            names = [*_list(test.get("ancestorTitles")), test.get("title", "")]
+            said = next(map(str, _list(test.get("failureMessages"))), "")
+            yield file, [str(name) for name in names], outcome, "", said
         if suite.get("status") == "failed" and TestOutcome.FAILED not in outcomes:
-            yield file, (), TestOutcome.ERROR
+            yield file, (), TestOutcome.ERROR, "" if tests else str(suite.get("message", "")), ""
 
 
 def _parse_json(text: str) -> dict[str, Any]:
@@ -335,5 +299,9 @@ def _parse_json(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _list(found: object) -> list[Any]:
+    return found if isinstance(found, list) else []
+
+
 def _records(found: object) -> list[dict[str, Any]]:
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return [each for each in _list(found) if isinstance(each, dict)]

@@ -7,23 +7,21 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
 
 from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
 from agentflow.checks.printed import (
-    Told,
     ask_for_json,
     drop_colours,
     join_told,
     read_go,
     read_printed,
-    read_unittest_import_errors,
     read_verbose_unittest,
     undo_json,
 )
 from agentflow.checks.repository import find_pytest_root, parse_manifest
 from agentflow.checks.results import (
     MINITEST,
+    Told,
     copy_reporters,
     count_findings,
     count_outcomes,
@@ -31,10 +29,6 @@ from agentflow.checks.results import (
     is_javascript,
     is_refused,
     read_junit,
-    read_junit_failures,
-    read_junit_import_errors,
-    read_reported_failures,
-    read_reported_import_errors,
     read_reports,
 )
 from agentflow.checks.runners import add_reports, find_watching, keep_reports, make_variables
@@ -45,7 +39,7 @@ from agentflow.checks.surroundings import (
     make_other_surroundings,
 )
 from agentflow.core.check_command import CommandPart, join_parts, split_command
-from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
+from agentflow.core.evidence import TAIL_CHARS, Check, CheckName, Command, Execution, TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.test_ids import get_test_file, match_cases
@@ -61,7 +55,6 @@ _IDLE_SECONDS = 2.0
 _ENDED = "ended once it had told its sum, since it watches for changes"
 _LONG_SECONDS = 10.0
 """A test is named after so many seconds, then after twice as many, and so on."""
-TAIL_CHARS = 8_000
 _REPORT_BYTES = 64 << 20
 """A report of a hundred thousand tests has that size; a check may write as much as the disk holds."""
 _UNITTEST = regex(r"-m unittest\b|\bmanage\.py test\b")
@@ -75,7 +68,6 @@ _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 _PYTEST = regex(r"\bpytest\b")
 _SOME_OF_PYTEST = regex(r"[^{};|&]*\bpytest -q(?=[^{};|&]* [\w.])(?!.*[;|&])")
 _RUNS_PYTEST = regex(r"\bpytest -q\b")
-_Of = TypeVar("_Of")
 
 
 class CheckWatch(Record):
@@ -155,8 +147,14 @@ def execute(
             is_red = told.number.failed + told.number.errors > 0
             finished = finished.replace(exit_code=int(is_red), notes=(*finished.notes, _ENDED))
     finished = _readable(finished, sink, raw) if job.is_json else finished
+    lines = [*strip_colours(finished.tail).splitlines(), *finished.notes]
     return Shown(
-        execution=_execution(check, sandbox, finished),
+        execution=finished.replace(
+            command=check.command,
+            cwd=str(sandbox.root),
+            tail="\n".join(lines[-_TAIL_LINES:])[-TAIL_CHARS:],
+            sandbox=sandbox.level,
+        ),
         counts=told.number,
         outcomes=told.outcomes,
         findings=count_findings(check.name, raw.replace(f"{sandbox.place}/", "")),
@@ -334,28 +332,21 @@ def _readable(finished: Execution, sink: Path, raw: str) -> Execution:
 def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     """Return what the runners of a check told; reports count before what is printed."""
     command, text = job.check.command, drop_colours(output)
-    python = read_verbose_unittest(text) if _UNITTEST.search(command) else {}
-    errors = read_unittest_import_errors(text) if python else {}
-    parts, said = split_command(command), dict[str, str]()
+    python = [read_verbose_unittest(text)] if _UNITTEST.search(command) else []
+    parts = split_command(command)
     for at, part in enumerate(parts):
-        report = _report(_place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE)
-        python |= _tell_from_root(read_junit(report), part.folder, job.sandbox.folders)
-        errors |= _tell_from_root(read_junit_import_errors(report), part.folder, job.sandbox.folders)
-        said |= _tell_from_root(read_junit_failures(report), part.folder, job.sandbox.folders)
+        path = _place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE
+        is_whole = path.is_file() and path.stat().st_size <= _REPORT_BYTES
+        report = path.read_text("utf-8", "replace") if is_whole else ""
+        python.append(_tell_from_root(read_junit(report), part.folder, job.sandbox.folders))
     names_python = _UNITTEST.search(command) or _PYTEST.search(command)
-    roots = (job.sandbox.place, job.sandbox.root)
-    reported, lacking = read_reports(scratch, roots), read_reported_import_errors(scratch, roots)
-    told = [
-        Told(outcomes=each, number=count_outcomes(each.values()), import_errors=found, failures=failures)
-        for each, found, failures in (
-            (python or None, errors, said),
-            (reported, lacking, read_reported_failures(scratch, roots)),
-        )
-        if each is not None
-    ]
+    own = join_told(python)
+    told = [own.replace(number=count_outcomes(own.outcomes.values()))] if own and own.outcomes else []
+    told += [each] if (each := read_reports(scratch, (job.sandbox.place, job.sandbox.root))) else []
+    is_reported = bool(told)
     told += [go] if (go := read_go(output)) and job.is_json else []
     is_enough = bool(told or names_python) and len(parts) == 1
-    printed = None if is_enough else read_printed(text, is_reported=bool(python) or reported is not None)
+    printed = None if is_enough else read_printed(text, is_reported=is_reported)
     if printed is None:
         return join_told(told) or (Told(number=TestCounts()) if names_python else None)
     is_alone = not told and not _PRINTING.search(command)
@@ -363,28 +354,18 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     return join_told([*told, printed]) if told else printed.replace(number=number)
 
 
-def _tell_from_root(told: Mapping[str, _Of], folder: str, places: Iterable[Path]) -> dict[str, _Of]:
+def _tell_from_root(told: Told, folder: str, places: Iterable[Path]) -> Told:
     """Return tests by their files as the root sees them, as pytest does by itself with settings there."""
     tops = tuple(places)
 
     def is_there(path: str) -> bool:
         return any((top / path).is_file() for top in tops)
 
-    paths = {get_test_file(test) for test in told} if folder else set[str]()
+    paths = {get_test_file(test) for test in told.outcomes} if folder else set[str]()
     below = {path for path in paths if is_there(f"{folder}{path}") or not is_there(path)}
-    return {f"{folder}{test}" if get_test_file(test) in below else test: each for test, each in told.items()}
-
-
-def _report(path: Path) -> str:
-    is_whole = path.is_file() and path.stat().st_size <= _REPORT_BYTES
-    return path.read_text("utf-8", "replace") if is_whole else ""
-
-
-def _execution(check: Check, sandbox: Sandbox, finished: Execution) -> Execution:
-    lines = [*strip_colours(finished.tail).splitlines(), *finished.notes]
-    return finished.replace(
-        command=check.command,
-        cwd=str(sandbox.root),
-        tail="\n".join(lines[-_TAIL_LINES:])[-TAIL_CHARS:],
-        sandbox=sandbox.level,
+    names = {test: f"{folder}{test}" if get_test_file(test) in below else test for test in told.outcomes}
+    return told.replace(
+        outcomes={names[test]: each for test, each in told.outcomes.items()},
+        import_errors={names[test]: each for test, each in told.import_errors.items()},
+        failures={names[test]: each for test, each in told.failures.items()},
     )

@@ -293,6 +293,10 @@ def summarize_evidence(evidence: Evidence) -> str:
     return describe_result(evidence, evidence.tests, evidence.tries, evidence.flaky)
 
 
+TAIL_CHARS = 8_000
+"""How much of the output of a check is kept in mind."""
+
+
 class CheckRun(Record):
     """One run of a required check on one tree."""
 
@@ -324,7 +328,6 @@ class CheckRun(Record):
 
     @property
     def tests_with_result(self) -> frozenset[str]:
-        """The tests that gave a result."""
         return self.list_ids(TestOutcome.PASSED, TestOutcome.FLAKY, *RED)
 
     @property
@@ -351,15 +354,21 @@ class CheckRun(Record):
 def select_runs(
     runs: Iterable[CheckRun], *, code: Side = Side.FINAL, checks: Side = Side.FINAL, again: bool = False
 ) -> tuple[CheckRun, ...]:
-    """Return the runs of the code of one side under the checks of one side."""
     return tuple(run for run in runs if (run.code, run.checks, run.again) == (code, checks, again))
 
 
 def find_same_check(run: CheckRun, others: Iterable[CheckRun]) -> CheckRun | None:
-    """Return the first run of the same check among others, or None."""
     return next((each for each in others if each.check.name is run.check.name), None)
 
 
-def settle_outcomes(outcomes: Mapping[str, TestOutcome], flaky: Iterable[str]) -> Mapping[str, TestOutcome]:
-    """Return the outcomes of the last run, with tests of mixed results as flaky."""
-    return {**outcomes, **{test: TestOutcome.FLAKY for test in flaky if test in outcomes}}
+def settle_run(
+    check: Check,
+    evidence: Evidence,
+    outcomes: Mapping[str, TestOutcome],
+    findings: Mapping[str, int],
+    said: str,
+) -> CheckRun:
+    """Return what the last run of a check showed, with tests of mixed results as flaky."""
+    flaky = {test: TestOutcome.FLAKY for test in evidence.flaky if test in outcomes}
+    tail, outcomes = said[-TAIL_CHARS:], {**outcomes, **flaky}
+    return CheckRun(check=check, evidence=evidence, outcomes=outcomes, findings=findings, tail=tail)

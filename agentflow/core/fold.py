@@ -214,7 +214,6 @@ def _hand_over(run: Run, entry: HandedOver) -> Run:
 
 
 def _with_message(run: Run, message: Message, **changes: Any) -> Run:
-    """Return the run with one more message."""
     return run.replace(messages=(*run.messages, message), size=run.size + measure_message(message), **changes)
 
 
@@ -249,7 +248,6 @@ def apply_compaction(run: Run, entry: HistoryCompacted) -> Run:
 
 
 def _rewrite_messages(messages: tuple[Message, ...], entry: HistoryCompacted) -> tuple[Message, ...]:
-    """Return the messages that an entry leaves of a history."""
     if entry.is_empty:
         return messages
     kept = tuple(_shorten(message, entry) for message in messages[entry.until :])

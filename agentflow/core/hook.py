@@ -4,36 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from enum import IntEnum, StrEnum
 from typing import Any
 
+from agentflow.core import points
 from agentflow.core.messages import Reply, Request
-from agentflow.core.points import (
-    BatchDone,
-    Briefed,
-    CallDenied,
-    CommandCalled,
-    Compacting,
-    CompactionDone,
-    Concluded,
-    Failed,
-    HookEvent,
-    InstructionsRead,
-    Notified,
-    PermissionAsked,
-    PhaseWork,
-    Point,
-    Prompt,
-    ReplyPayload,
-    RequestPayload,
-    SessionEnded,
-    SessionStarted,
-    StopFailed,
-    Stopped,
-    SubagentStarted,
-    SubagentStopped,
-    ToolDone,
-    ToolFailed,
-    ToolUse,
-    TurnPayload,
-)
+from agentflow.core.points import HookEvent, Point
 from agentflow.core.record import Record
 
 RULES = "permission rules"
@@ -174,8 +147,6 @@ NO_DECISION = HookDecision()
 
 
 class PointRules(Record):
-    """The rules of one hook point."""
-
     payload: type[Record]
     when: str = ""
     """When it is fired, as the rest of a sentence."""
@@ -217,29 +188,32 @@ class PointRules(Record):
 _CALL = ("decision", "reason", "updated_input")
 POINTS: Mapping[Point, PointRules] = {
     Point.SESSION_START: PointRules(
-        payload=SessionStarted,
+        payload=points.SessionStarted,
         when="when work on a task begins or continues",
         answers=("context",),
         matched="source",
         takes_text=True,
     ),
     Point.SESSION_END: PointRules(
-        payload=SessionEnded, when="when this process ends its work on a task", matched="reason", timeout=1.5
+        payload=points.SessionEnded,
+        when="when this process ends its work on a task",
+        matched="reason",
+        timeout=1.5,
     ),
     Point.INSTRUCTIONS_LOADED: PointRules(
-        payload=InstructionsRead,
+        payload=points.InstructionsRead,
         when="once for each file of instructions that roles get",
         matched="load_reason",
     ),
     Point.USER_PROMPT_SUBMIT: PointRules(
-        payload=Prompt,
+        payload=points.Prompt,
         when="with the text of a new task, before anything else happens",
         answers=("block", "context"),
         takes_text=True,
         timeout=30.0,
     ),
     Point.USER_PROMPT_EXPANSION: PointRules(
-        payload=CommandCalled,
+        payload=points.CommandCalled,
         when="when a command is called as /name, before it becomes the text of a task",
         answers=("block", "context"),
         matched="command_name",
@@ -247,7 +221,7 @@ POINTS: Mapping[Point, PointRules] = {
         timeout=30.0,
     ),
     Point.PRE_TOOL_USE: PointRules(
-        payload=ToolUse,
+        payload=points.ToolUse,
         when="before a tool call",
         answers=(*_CALL, "context"),
         changes="updated_input",
@@ -255,7 +229,7 @@ POINTS: Mapping[Point, PointRules] = {
         matched="tool_name",
     ),
     Point.PERMISSION_REQUEST: PointRules(
-        payload=PermissionAsked,
+        payload=points.PermissionAsked,
         when="before a person is asked about a call",
         answers=_CALL,
         changes="updated_input",
@@ -263,13 +237,13 @@ POINTS: Mapping[Point, PointRules] = {
         matched="tool_name",
     ),
     Point.PERMISSION_DENIED: PointRules(
-        payload=CallDenied,
+        payload=points.CallDenied,
         when="after a list, a rule, a hook or a person denied a call",
         answers=("context",),
         matched="tool_name",
     ),
     Point.POST_TOOL_USE: PointRules(
-        payload=ToolDone,
+        payload=points.ToolDone,
         when="after a call",
         answers=("updated_output", "context"),
         changes="updated_output",
@@ -277,7 +251,7 @@ POINTS: Mapping[Point, PointRules] = {
         matched="tool_name",
     ),
     Point.POST_TOOL_USE_FAILURE: PointRules(
-        payload=ToolFailed,
+        payload=points.ToolFailed,
         when="after a call that failed",
         answers=("updated_output", "context"),
         changes="updated_output",
@@ -285,63 +259,66 @@ POINTS: Mapping[Point, PointRules] = {
         matched="tool_name",
     ),
     Point.POST_TOOL_BATCH: PointRules(
-        payload=BatchDone, when="after all calls of one reply", answers=("block", "context")
+        payload=points.BatchDone, when="after all calls of one reply", answers=("block", "context")
     ),
     Point.SUBAGENT_START: PointRules(
-        payload=SubagentStarted, when="when a sub-agent begins", answers=("context",), matched="agent_type"
+        payload=points.SubagentStarted,
+        when="when a sub-agent begins",
+        answers=("context",),
+        matched="agent_type",
     ),
     Point.SUBAGENT_STOP: PointRules(
-        payload=SubagentStopped,
+        payload=points.SubagentStopped,
         when="when a sub-agent has its answer",
         answers=("block", "bail", "context"),
         matched="agent_type",
     ),
     Point.TASK_CREATED: PointRules(
-        payload=PhaseWork, when="before a role gets the work of a phase", answers=("block",)
+        payload=points.PhaseWork, when="before a role gets the work of a phase", answers=("block",)
     ),
     Point.TASK_COMPLETED: PointRules(
-        payload=PhaseWork,
+        payload=points.PhaseWork,
         when="when a role submits the result of a phase, before it counts",
         answers=("block", "context"),
     ),
     Point.PRE_COMPACT: PointRules(
-        payload=Compacting,
+        payload=points.Compacting,
         when="before a conversation is compacted",
         answers=("block", "context"),
         matched="trigger",
     ),
     Point.POST_COMPACT: PointRules(
-        payload=CompactionDone, when="after a conversation was compacted", matched="trigger"
+        payload=points.CompactionDone, when="after a conversation was compacted", matched="trigger"
     ),
     Point.STOP: PointRules(
-        payload=Stopped,
+        payload=points.Stopped,
         when="after a change was verified, before the task ends",
         answers=("block", "context"),
     ),
     Point.STOP_FAILURE: PointRules(
-        payload=StopFailed,
+        payload=points.StopFailed,
         when="when the model gives no usable reply and the task ends or waits",
         matched="error",
     ),
     Point.NOTIFICATION: PointRules(
-        payload=Notified,
+        payload=points.Notified,
         when="when the task waits for a person, and when it has ended",
         matched="notification_type",
     ),
     Point.RUN_START: PointRules(
-        payload=Briefed, when="when a run of a role begins", answers=("context",), takes_scripts=False
+        payload=points.Briefed, when="when a run of a role begins", answers=("context",), takes_scripts=False
     ),
     Point.RUN_END: PointRules(
-        payload=Concluded, when="when a run of a role ends", answers=("context",), takes_scripts=False
+        payload=points.Concluded, when="when a run of a role ends", answers=("context",), takes_scripts=False
     ),
     Point.TURN_START: PointRules(
-        payload=TurnPayload, when="before each turn of a run", answers=("stop",), takes_scripts=False
+        payload=points.TurnPayload, when="before each turn of a run", answers=("stop",), takes_scripts=False
     ),
     Point.TURN_END: PointRules(
-        payload=TurnPayload, when="after each turn of a run", answers=("stop",), takes_scripts=False
+        payload=points.TurnPayload, when="after each turn of a run", answers=("stop",), takes_scripts=False
     ),
     Point.MODEL_REQUEST: PointRules(
-        payload=RequestPayload,
+        payload=points.RequestPayload,
         when="before a request is sent to the model",
         answers=("request", "block"),
         changes="request",
@@ -349,7 +326,7 @@ POINTS: Mapping[Point, PointRules] = {
         takes_scripts=False,
     ),
     Point.MODEL_RESPONSE: PointRules(
-        payload=ReplyPayload,
+        payload=points.ReplyPayload,
         when="after a reply, before anything in it counts",
         answers=("reply", "block"),
         changes="reply",
@@ -357,7 +334,7 @@ POINTS: Mapping[Point, PointRules] = {
         takes_scripts=False,
     ),
     Point.ERROR: PointRules(
-        payload=Failed, when="after the last try of a request failed", takes_scripts=False
+        payload=points.Failed, when="after the last try of a request failed", takes_scripts=False
     ),
 }
 """The rules of all points; no other place holds them."""

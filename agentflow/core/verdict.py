@@ -105,15 +105,11 @@ class ProbeKind(StrEnum):
     BROKEN_CODE = "broken_code"
     """A check other than the tests, with the changed code broken."""
     WITHOUT_HUNK = "without_hunk"
-    """New cases of tests, without the data that brings them; in older records, the tests without a hunk."""
+    """New cases of tests, without the data that brings them."""
     ORACLE = "oracle"
     """The proving tests, with other values expected."""
     TESTS_ONLY = "tests_only"
     """New and changed tests with code that gives default results, where nothing else changed."""
-    PLANTED = "planted"
-    UNTRIED = "untried"
-    OTHER_RESULT = "other_result"
-    """These three are in records of older tasks alone: mutants took their place."""
 
     @property
     def meaning(self) -> str:
@@ -124,12 +120,9 @@ class ProbeKind(StrEnum):
 _BROKEN = {
     ProbeKind.CANARY: "tests that always fail",
     ProbeKind.BROKEN_CODE: "with the changed code broken",
-    ProbeKind.WITHOUT_HUNK: "without a part of the change",
+    ProbeKind.WITHOUT_HUNK: "new cases of tests, without the data that brings them",
     ProbeKind.ORACLE: "with other values expected",
     ProbeKind.TESTS_ONLY: "new and changed tests with code that gives default results",
-    ProbeKind.PLANTED: "with an unknown name planted",
-    ProbeKind.UNTRIED: "with each new branch and condition watched",
-    ProbeKind.OTHER_RESULT: "with a new function that returns something else",
 }
 
 
@@ -144,8 +137,6 @@ class ProbeEnd(StrEnum):
     """Its code cannot be told from text, or lies too deep in brackets or branches to make one of it."""
     TIMED_OUT = "timed out"
     """Its time limit ended it, and the same tests without it were not fast: a busy machine may be why."""
-    TOO_SLOW = "too slow"
-    """In records of older tasks alone."""
 
 
 _SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
@@ -154,7 +145,6 @@ _SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
         ProbeEnd.LEFT_OUT: "left out: the probes before it took too long",
         ProbeEnd.UNREADABLE: "left out: the code cannot be read, or is nested too deep to be changed",
         ProbeEnd.TIMED_OUT: "ended by its time limit, which shows nothing",
-        ProbeEnd.TOO_SLOW: "not run: the tests take too long to run once for each",
     }
 )
 
@@ -179,8 +169,6 @@ class ProbeResult(Record):
     seconds: float
     subjects: tuple[str, ...] = ()
     """What was broken, changed or reverted, in words for people."""
-    hunks: tuple[Hunk, ...] = ()
-    """The lines that were reverted, in records of older tasks."""
     code: Side = Side.FINAL
     """The code that it ran on: the final code, or the code from before the task."""
     tests: tuple[str, ...] = ()

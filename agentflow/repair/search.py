@@ -52,8 +52,6 @@ _HANGS = (
 
 
 class SearchResult(Record):
-    """The result of a search."""
-
     texts: Mapping[str, bytes] = {}
     """The files that the repair changes, as they are then; none where there is no repair."""
     titles: tuple[str, ...] = ()

@@ -25,10 +25,18 @@ from agentflow.sandbox.profile import Level, Profile
 from agentflow.sandbox.seccomp import Also
 
 _TRIAL_SECONDS = 20.0
+NESTED = "--disable-userns"
+"""Versions before 0.8 do not know it; the seccomp program forbids the same."""
+_ALONE = (
+    *("--die-with-parent", "--new-session", "--unshare-user", "--unshare-ipc", "--unshare-pid"),
+    *("--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL"),
+)
+_SYSTEM = (
+    *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+    *("--ro-bind", "/proc/sys", "/proc/sys"),  # for a caller who is root it would be writable
+)
 _BUBBLEWRAP_TRIAL = (
-    *("--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-net", "--cap-drop", "ALL"),
-    *("--new-session", "--unshare-uts", "--unshare-ipc", "--unshare-cgroup-try", "--json-status-fd", "2"),
-    *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"),
+    *(*_ALONE, "--unshare-net", "--json-status-fd", "2", *_SYSTEM),
     *("--tmpfs", "/tmp", "--", "true"),  # noqa: S108  # hidden, not used
 )
 _SCOPES = 6
@@ -162,7 +170,9 @@ def confine_command(
     """Return the command that runs another one in its profile, overlays being mounted first."""
     inner = (*_LIMITED, *command.argv)
     if ability.level is Level.FULL:
-        words = _build_bubblewrap_words(profile, ability, opened)
+        sockets = () if profile.network else find_listening_sockets(profile)
+        descriptors = ("--seccomp", str(opened.filter), "--json-status-fd", str(opened.status))
+        words = (*ability.bubblewrap, *build_bubblewrap_arguments(profile, sockets), *descriptors, "--")
         for layer in (*profile.layers.values(), *((overlay,) if overlay else ())):
             words = (*build_mount_words(*layer), *words)
         words = (*_BARE, "cache", *profile.cache, *words) if profile.cache else words
@@ -186,12 +196,6 @@ def build_mount_words(lower: str, scratch: str) -> tuple[str, ...]:
 def tie_command(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return a command that gets SIGTERM when the thread that starts it ends."""
     return (*_BARE, "tie", *words)
-
-
-def _build_bubblewrap_words(profile: Profile, ability: Ability, opened: StartDescriptors) -> tuple[str, ...]:
-    sockets = () if profile.network else find_listening_sockets(profile)
-    descriptors = ("--seccomp", str(opened.filter), "--json-status-fd", str(opened.status))
-    return (*ability.bubblewrap, *build_bubblewrap_arguments(profile, sockets), *descriptors, "--")
 
 
 def _list_rights(profile: Profile) -> dict[str, Any]:
@@ -229,16 +233,6 @@ def _find_changeable(profile: Profile) -> Iterator[Path]:
         yield from (place for entry in entries for place in _find_largest(entry, kept))
 
 
-NESTED = "--disable-userns"
-"""Versions before 0.8 do not know it; the seccomp program forbids the same."""
-_ALONE = (
-    *("--die-with-parent", "--new-session", "--unshare-user", "--unshare-ipc", "--unshare-pid"),
-    *("--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL"),
-)
-_SYSTEM = (
-    *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
-    *("--ro-bind", "/proc/sys", "/proc/sys"),  # for a caller who is root it would be writable
-)
 _SOCKETS = Path("/proc/net/unix")
 
 

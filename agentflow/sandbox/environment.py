@@ -43,10 +43,12 @@ def find_variables(root: Path) -> dict[str, str]:
         found = Path(conda)
     told = {"CONDA_PREFIX": conda} if conda and found == Path(conda) else {}
     is_virtual = found is not None and not told
+    own = (str(found / "bin"),) if found else ()
+    beside = (str(root / name) for name in _PROGRAMS if (root / name).is_dir())
     return {
         **_PLAIN,
         **told,
-        "PATH": _build_path(root, found),
+        "PATH": os.pathsep.join(dict.fromkeys((*own, *beside, *find_search_path(root).split(os.pathsep)))),
         "VIRTUAL_ENV": str(found) if is_virtual else "",
     }
 
@@ -113,12 +115,6 @@ def find_shown(word: str) -> Iterator[Path]:
     yield path
     if path.parent.name == "bin" and is_python_environment(path.parent.parent):
         yield path.parent.parent
-
-
-def _build_path(root: Path, found: Path | None) -> str:
-    own = (str(found / "bin"),) if found else ()
-    beside = (str(root / name) for name in _PROGRAMS if (root / name).is_dir())
-    return os.pathsep.join(dict.fromkeys((*own, *beside, *find_search_path(root).split(os.pathsep))))
 
 
 def _list_entries() -> list[str]:

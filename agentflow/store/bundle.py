@@ -283,6 +283,7 @@ def make_statement(git: Git, record: Path, bundle: Path) -> dict[str, Any]:
     is_passed = task.ending.exit_code == Exit.VERIFIED
     about = f"{_NAME}:task:{task.task_id}"
     digest = hashlib.sha256(bundle.read_bytes()).hexdigest()
+    checks = [f"{item.check.name}: {item.check.command}" for item in task.final]
     return {
         "_type": _STATEMENT,
         "subject": list(_list_subjects(git, task.tree)),
@@ -291,7 +292,7 @@ def make_statement(git: Git, record: Path, bundle: Path) -> dict[str, Any]:
             "verifier": {"id": f"{_NAME}:verifier", "version": {"agentflow": __version__}},
             "timeVerified": happened[-1].at,
             "resourceUri": _find_address(git) or about,
-            "policy": {"uri": f"{_NAME}:required-checks", "annotations": {"checks": _list_checks(task)}},
+            "policy": {"uri": f"{_NAME}:required-checks", "annotations": {"checks": checks}},
             "inputAttestations": [{"uri": about, "name": bundle.name, "digest": {"sha256": digest}}],
             "verificationResult": "PASSED" if is_passed else _FAILED,
             "verifiedLevels": ["AGENTFLOW_VERIFIED" if is_passed else _FAILED],
@@ -312,10 +313,6 @@ def _list_subjects(git: Git, tree: str) -> Iterator[dict[str, Any]]:
     yield {"name": "tree", "digest": {"gitTree": tree}}
     if git.head == tree:
         yield {"name": "commit", "digest": {"gitCommit": git.call("rev-parse", "HEAD").decode().strip()}}
-
-
-def _list_checks(task: TaskState) -> list[str]:
-    return [f"{item.check.name}: {item.check.command}" for item in task.final]
 
 
 def _find_address(git: Git) -> str:

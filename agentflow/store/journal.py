@@ -76,7 +76,9 @@ def load_run(path: Path) -> Run | None:
         except InvalidFile as error:
             raise CorruptState(str(error)) from None
         if run is not None:
-            run = _advance_checked(run, entry, place)
+            if problem := _find_misplacement(run, entry):
+                raise CorruptState(f"{place}: {problem}", hint="nothing was changed; look at the file")
+            run = advance(run, entry)
         elif isinstance(entry, RunOpened):
             run = open_recorded_run(path, entry)
         else:
@@ -139,13 +141,6 @@ def read_exchanges(path: Path) -> Iterator[RecordedRequest | HistoryCompacted]:
             case _:
                 pass
         run = open_recorded_run(path, entry) if isinstance(entry, RunOpened) else run and advance(run, entry)
-
-
-def _advance_checked(run: Run, entry: RunEntry, place: str) -> Run:
-    """Return the run after an entry that can stand where it does; a line that is gone shows in the next."""
-    if problem := _find_misplacement(run, entry):
-        raise CorruptState(f"{place}: {problem}", hint="nothing was changed; look at the file")
-    return advance(run, entry)
 
 
 def _find_misplacement(run: Run, entry: RunEntry) -> str | None:

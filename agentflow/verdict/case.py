@@ -182,24 +182,26 @@ def to_proof_runs(runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
     return tuple(run.replace(code=code, again=code is Side.FINAL) for run, code in sides)
 
 
+def is_bound(run: CheckRun, record: Evidence) -> bool:
+    """Return whether the program made a record of this check, on the code and under the checks of the run."""
+    return (
+        record.by is By.PROGRAM
+        and (record.check, record.command) == (run.check.name, run.check.command)
+        and (record.code, record.surface) == (run.code, run.checks)
+    )
+
+
 def list_misused(task: TaskState, evidence: Mapping[str, Evidence]) -> Iterator[str]:
     """Yield the records that a task counts as its check runs although the program did not make them."""
 
     def show(items: tuple[RequiredCheck, ...]) -> tuple[CheckRun, ...]:
         return tuple(CheckRun(check=item.check, evidence=evidence.get(item.evidence or "")) for item in items)
 
-    for run in list_runs(task, show):
-        record = run.evidence
-        if record is not None and not (
-            record.by is By.PROGRAM
-            and (record.check, record.command) == (run.check.name, run.check.command)
-            and (record.code, record.surface) == (run.code, run.checks)
-        ):
-            yield record.id
+    bound = ((run, run.evidence) for run in list_runs(task, show))
+    yield from (record.id for run, record in bound if record and not is_bound(run, record))
 
 
 def find_tests(runs: Iterable[CheckRun]) -> CheckRun | None:
-    """Return the run of the tests among those of all checks."""
     return next((run for run in runs if run.check.name is CheckName.TESTS), None)
 
 

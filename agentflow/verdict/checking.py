@@ -18,12 +18,11 @@ from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter, read_python_version
 from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import count_findings
-from agentflow.checks.run import TAIL_CHARS
 from agentflow.checks.runners import Watching, find_watching
 from agentflow.core.check_command import fit_command
 from agentflow.core.errors import CorruptState, UsageError
 from agentflow.core.events import Event, Warned
-from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, TestOutcome, settle_outcomes
+from agentflow.core.evidence import Check, CheckName, CheckRun, Fault, settle_run
 from agentflow.core.pending import Override
 from agentflow.core.ports import Watch
 from agentflow.core.record import Record
@@ -36,9 +35,9 @@ from agentflow.settings import Patience
 from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
-from agentflow.verdict.earlier_runs import PATIENCE, EarlierRuns, encode_reads, find_flaky
+from agentflow.verdict.earlier_runs import PATIENCE, CheckResult, EarlierRuns, encode_reads, find_flaky
 from agentflow.verdict.projects import find_added_projects, fit_check, list_tests, may_add_project
-from agentflow.verdict.runner import CheckJob, CheckResult, CheckRunner, CheckSetup, Place, Results
+from agentflow.verdict.runner import CheckJob, CheckRunner, CheckSetup, Place, Results
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import list_unchanged, mark_ignored
@@ -169,6 +168,9 @@ class Checking:
         """Return the repository as check detection reads it."""
         return Repository(sandbox=self._sandbox, files=files, known=frozenset(files))
 
+    def _read_now(self) -> Repository:
+        return self.read_repository(PathGuard(self._git.root).list_files())
+
     def add_wellknown(self, task: TaskState) -> TaskState:
         """Return the task with what the repository's trusted files say about its tests."""
         skipped = (make_override(name, word.text, word.file) for name, word in self._said.skips.items())
@@ -179,7 +181,7 @@ class Checking:
         red = [run for run in self.find_runs(required) if not run.green]
         if not red:
             return {}
-        repository = self.read_repository(PathGuard(self._git.root).list_files())
+        repository = self._read_now()
         running = read_python_version(repository) if read_required_python(repository) else None
         task = self._store.task.task
         found = dict[CheckName, str]()
@@ -191,15 +193,14 @@ class Checking:
 
     def find_watching(self, check: Check) -> Watching | None:
         """Return how a test command watches for changes in place of ending, if it does."""
-        return find_watching(check.command, self.read_repository(PathGuard(self._git.root).list_files()).read)
+        return find_watching(check.command, self._read_now().read)
 
     def find_foreign_errors(self, required: tuple[RequiredCheck, ...]) -> tuple[str, ...]:
         """Return the import errors by which tests fail and which no change of the code mends."""
         errors = {error for run in self.find_runs(required) for error in run.import_errors.values()}
         if not errors:
             return ()
-        repository = self.read_repository(PathGuard(self._git.root).list_files())
-        return tuple(sorted(find_foreign_errors(errors, repository, self._store.task.task)))
+        return tuple(sorted(find_foreign_errors(errors, self._read_now(), self._store.task.task)))
 
     async def run(
         self, task: TaskState, *jobs: CheckJob, ignored: tuple[str, ...] | None = None
@@ -255,10 +256,10 @@ class Checking:
     def _find_places(self) -> tuple[str, ...]:
         if self._sandbox.level is Level.FULL:
             return ()  # the copy stands at the repository's own place
-        files = PathGuard(self._git.root).list_files()
-        if not any(name.endswith(".py") for name in files):
+        repository = self._read_now()
+        if not any(name.endswith(".py") for name in repository.files):
             return ()
-        return find_installed_paths(self._sandbox, choose_interpreter(self.read_repository(files)).words)
+        return find_installed_paths(self._sandbox, choose_interpreter(repository).words)
 
     def _keep(self, task: TaskState, job: CheckJob, ran: CheckResult) -> RequiredCheck:
         if not ran.runs:
@@ -285,9 +286,8 @@ class Checking:
             ),
             iteration=task.iteration,
         )
-        self._runs[evidence.id] = self._to_run(
-            ran.check, evidence, shown.outcomes, shown.findings, shown.execution.tail
-        )
+        run = settle_run(ran.check, evidence, shown.outcomes, shown.findings, shown.execution.tail)
+        self._runs[evidence.id] = self._explain(run)
         return RequiredCheck(check=ran.check, evidence=evidence.id)
 
     def find_reads(self, tree: str) -> Reads | None:
@@ -322,26 +322,12 @@ class Checking:
         output = self._store.ledger.read_output(evidence.id)
         outcomes = self._store.ledger.read_outcomes(evidence)
         findings = count_findings(item.check.name, output)
-        self._runs[evidence.id] = self._to_run(item.check, evidence, outcomes, findings, output)
-        return self._runs[evidence.id]
+        run = settle_run(item.check, evidence, outcomes, findings, output)
+        return self._runs.setdefault(evidence.id, self._explain(run))
 
-    def _to_run(
-        self,
-        check: Check,
-        evidence: Evidence,
-        outcomes: Mapping[str, TestOutcome],
-        findings: Mapping[str, int],
-        said: str,
-    ) -> CheckRun:
-        tail = said[-TAIL_CHARS:]
-        return CheckRun(
-            check=check,
-            evidence=evidence,
-            outcomes=settle_outcomes(outcomes, evidence.flaky),
-            findings=findings,
-            tail=tail,
-            hint=guess_reason(self._sandbox, tail) if evidence.exit_code != 0 else "",
-        )
+    def _explain(self, run: CheckRun) -> CheckRun:
+        is_red = run.evidence is not None and run.evidence.exit_code != 0
+        return run.replace(hint=guess_reason(self._sandbox, run.tail) if is_red else "")
 
 
 class JudgeContext(Record):

@@ -12,12 +12,13 @@ from types import MappingProxyType
 
 from agentflow.checks.observing import Reads
 from agentflow.checks.results import count_findings
-from agentflow.checks.run import TAIL_CHARS, Shown
+from agentflow.checks.run import Shown
 from agentflow.core.check_command import format_command, split_command
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import EvidenceRecorded
 from agentflow.core.evidence import (
     RED,
+    TAIL_CHARS,
     By,
     Check,
     CheckName,
@@ -124,12 +125,16 @@ def _fault(shown: Shown, known: Circumstances) -> Fault | None:
     return Fault.FLAKY if red & known.passed else None
 
 
-class Taken(Record):
-    """The result of an earlier run."""
+class CheckResult(Record):
+    """A check with all its runs on one tree; no run if it cannot run."""
 
-    shown: Shown
-    source: str
-    """Task and record of that run."""
+    check: Check
+    runs: tuple[Shown, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    """The reason why each run but the last did not stand."""
+    taken_from: str = ""
+    """Task and record of an earlier run, where that stands for one."""
+    surroundings: str = ""
 
 
 def mark_surroundings(sandbox: Sandbox, marks: Mapping[str, str], check: Check) -> str:
@@ -167,7 +172,7 @@ class EarlierRuns:
         self._is_own = is_own
         self._others: tuple[tuple[Path, Evidence], ...] | None = None
 
-    def find(self, tree: str, code: Side, check: Check, surroundings: str, sink: Path) -> Taken | None:
+    def find(self, tree: str, code: Side, check: Check, surroundings: str, sink: Path) -> CheckResult | None:
         """Return an earlier result of a check on a tree, with its output copied to `sink`, or None.
 
         A run counts that was the only one on its tree and came to its end by itself; of other tasks only for
@@ -178,8 +183,9 @@ class EarlierRuns:
             known = (evidence.tree_before, evidence.check, evidence.command, evidence.surroundings)
             is_whole = evidence.exit_code is not None and not evidence.timed_out and not evidence.stalled
             is_sound = is_whole and not evidence.tries
-            if known == same and is_sound and (taken := _read(folder, evidence, sink)):
-                return taken
+            if known == same and is_sound and (shown := _read(folder, evidence, sink)):
+                source = evidence.taken_from or f"{folder.name}/{evidence.id}"
+                return CheckResult(check=check, runs=(shown,), taken_from=source, surroundings=surroundings)
         return None
 
     def _mine(self) -> Iterator[tuple[Path, Evidence]]:
@@ -220,8 +226,7 @@ def _is_whole(folder: Path, evidence: Evidence, sums: Mapping[str, str]) -> bool
     return all(sums.get(name) == hash_file(folder / name) for name in list_evidence_files(evidence))
 
 
-def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
-    is_tests = evidence.check is CheckName.TESTS
+def _read(folder: Path, evidence: Evidence, sink: Path) -> Shown | None:
     reads = folder / evidence.reads_file if evidence.reads_file else None
     try:
         shutil.copyfile(folder / f"evidence/{evidence.id}.out", sink)
@@ -238,8 +243,7 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
         )
     except (AgentflowError, OSError):
         return None
-    source = evidence.taken_from or f"{folder.name}/{evidence.id}"
-    return None if is_tests and reads is None else Taken(shown=shown, source=source)
+    return None if evidence.check is CheckName.TESTS and reads is None else shown
 
 
 def encode_reads(reads: Reads | None) -> bytes | None:

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import (
     RED,
-    By,
     CheckName,
     CheckRun,
-    Evidence,
     Side,
     TestOutcome,
     describe_end,
@@ -20,7 +18,7 @@ from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.core.verdict import Caveat, FailReason, ProofKind, Verdict
 from agentflow.redact import list_some
 from agentflow.routing.wanted import Wanted
-from agentflow.verdict.case import Case, describe_drift, find_faults, list_left_out
+from agentflow.verdict.case import Case, describe_drift, find_faults, is_bound, list_left_out
 from agentflow.verdict.notes import list_notes, note_no_tests
 from agentflow.verdict.proofs import (
     describe_unmet,
@@ -170,22 +168,13 @@ def _unfit(case: Case, run: CheckRun) -> str | None:
         return FailReason.CANNOT_RUN.of(run.check.missing or "", check=name)
     if evidence.tree_before != case.tree:
         return FailReason.OTHER_TREE.of(evidence.id, check=name)
-    if not _is_bound(run, evidence):
+    if not is_bound(run, evidence):
         return FailReason.OTHER_CHECK.of(evidence.id, check=name)
     if evidence.timed_out:
         return FailReason.TIMED_OUT.of(f"{evidence.seconds:.0f} s", check=name)
     if evidence.tests is not None and evidence.tests.ran == 0:
         return FailReason.NO_TEST_RAN.of(check=name)
     return None
-
-
-def _is_bound(run: CheckRun, evidence: Evidence) -> bool:
-    return (
-        evidence.by is By.PROGRAM
-        and evidence.check is run.check.name
-        and evidence.command == run.check.command
-        and (evidence.surface, evidence.code) == (Side.FINAL, Side.FINAL)
-    )
 
 
 def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:

@@ -25,6 +25,8 @@ def list_notes(case: Case) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]
         f"{one.check} skipped by {one.by}: {one.reason} (risk: {one.risk})" for one in case.overrides
     ]
     unseen, changed = list_some(case.unseen), list_some(case.check_notes)
+    new = [each.path for each in (*case.drift, *case.altered) if each.kind is ChangeKind.ADDED]
+    added = [path for path in new if is_left_behind(path)]
     parts: tuple[tuple[tuple[Caveat, ...], Iterable[str]], ...] = (
         ((Caveat.CHECK_SKIPPED,), overrides),
         ((), _no_test_needed(case)),
@@ -32,7 +34,7 @@ def list_notes(case: Case) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]
             (Caveat.CHECK_WEAKENED,),
             [f"the checks changed, and the original ones pass as well: {changed}"] if changed else (),
         ),
-        ((), _list_leavings(case)),
+        ((), [f"new files appeared while the checks ran: {list_some(added)}"] if added else []),
         ((Caveat.CHECK_NOT_RUN,), (*note_no_tests(case), *_not_run(case))),
         ((Caveat.MOSTLY_SKIPPED, Caveat.TESTS_NOT_COUNTED), _count_skipped(case)),
         ((), _list_matched(case)),
@@ -152,12 +154,6 @@ def _list_dependencies(case: Case) -> Iterator[str]:
         said += ["it cannot be read, so what changed is unknown"] if each.damaged else []
         yield from [f"dependencies in {each.path}: {'; '.join(said)}"] if said else []
     yield from [f"dependency audit: {case.audit}"] if case.audit else []
-
-
-def _list_leavings(case: Case) -> list[str]:
-    new = [each.path for each in (*case.drift, *case.altered) if each.kind is ChangeKind.ADDED]
-    added = [path for path in new if is_left_behind(path)]
-    return [f"new files appeared while the checks ran: {list_some(added)}"] if added else []
 
 
 def _note_probes(case: Case) -> Iterator[str]:

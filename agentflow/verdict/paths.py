@@ -220,6 +220,9 @@ def observe_base(git: Git, task: TaskState, reads: Reads | None, runs: Iterable[
     seen = _to_observation(git, task.base_tree, task.surface, reads)
     found = observe_paths(seen.replace(tests=tests))
     is_watched = reads is not None and not reads.gap and bool(reads.opened)
+    assert task.base_tree is not None
+    paths = git.list_paths(task.base_tree)
+    known = {*find_test_files(paths, tests).values()} & {*paths}
     return task.surface.replace(
         observed=dict(found.checks),
         product=dict(found.product),
@@ -227,7 +230,7 @@ def observe_base(git: Git, task: TaskState, reads: Reads | None, runs: Iterable[
         is_watched=is_watched,
         gap=reads.gap if reads else "",
         has_doctests=_runs_doctests(task, seen),
-        parted=_files_with_tests(git, task, tests),
+        parted=tuple(sorted(path for path in known if not is_check_file(task.surface, path))),
     )
 
 
@@ -301,13 +304,6 @@ def _runs_doctests(task: TaskState, seen: Observation) -> bool:
     if any("doctest" in item.check.command for item in task.baseline):
         return True
     return any(_DOCTESTS.search(seen.texts.get(path, "")) for path in seen.checks | _MANIFESTS)
-
-
-def _files_with_tests(git: Git, task: TaskState, tests: Iterable[str]) -> tuple[str, ...]:
-    assert task.base_tree is not None
-    paths = git.list_paths(task.base_tree)
-    known = {*find_test_files(paths, tests).values()} & {*paths}
-    return tuple(sorted(path for path in known if not is_check_file(task.surface, path)))
 
 
 def _read_loaded(context: JudgeContext, task: TaskState) -> Mapping[str, str]:

@@ -255,13 +255,8 @@ def find_blind_checks(results: _Results, changed: Iterable[str]) -> tuple[str, .
 
 def list_hunks(case: Case) -> tuple[Hunk, ...]:
     """Return the changed places: whether a test fails without each, and those where a mutant survives."""
-    found: dict[Hunk, bool] = {}
-    older = (each for each in case.probes or () if each.kind is ProbeKind.WITHOUT_HUNK)
-    for probe in older:
-        for hunk in probe.hunks:
-            found[hunk] = found.get(hunk, False) or probe.end is ProbeEnd.RED_AS_IT_MUST
     taken = [each for each in case.mutants if each.operator == Operator.TAKEN_BACK and each.hunk]
-    found |= {each.hunk: not each.is_unnoticed for each in taken if each.hunk and each.outcome not in _LATE}
+    found = {each.hunk: not each.is_unnoticed for each in taken if each.hunk and each.outcome not in _LATE}
     pieces = tuple(hunk.replace(proved=is_red) for hunk, is_red in found.items())
     if case.approval is not None and case.approval.approved:
         return pieces  # a person knows that the tests see less now
@@ -284,10 +279,7 @@ def is_pinned(mutants: Collection[MutantResult]) -> bool:
     ends = defaultdict[Hunk | None, set[MutantEnd]](set)
     for each in mutants:
         ends[each.hunk].add(each.outcome)
-    return bool(ends) and all(
-        MutantEnd.KILLED in found and found <= {MutantEnd.KILLED, MutantEnd.INVALID}
-        for found in ends.values()
-    )
+    return bool(ends) and all(map(_are_killed, ends.values()))
 
 
 def list_tried_lines(case: Case) -> frozenset[tuple[str, int]]:
@@ -295,8 +287,11 @@ def list_tried_lines(case: Case) -> frozenset[tuple[str, int]]:
     ends = defaultdict[tuple[str, int], set[MutantEnd]](set)
     for each in (each for each in case.mutants if each.is_strong):
         ends[each.path, each.line].add(each.outcome)
-    told = {MutantEnd.KILLED, MutantEnd.INVALID}
-    return frozenset(place for place, found in ends.items() if MutantEnd.KILLED in found and found <= told)
+    return frozenset(place for place, found in ends.items() if _are_killed(found))
+
+
+def _are_killed(ends: set[MutantEnd]) -> bool:
+    return MutantEnd.KILLED in ends and ends <= {MutantEnd.KILLED, MutantEnd.INVALID}
 
 
 def list_differing(results: _Results) -> tuple[str, ...]:

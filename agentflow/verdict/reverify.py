@@ -11,7 +11,7 @@ from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter
 from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import count_findings
-from agentflow.checks.run import TAIL_CHARS, CheckWatch, Shown
+from agentflow.checks.run import CheckWatch, Shown
 from agentflow.checks.surroundings import Manner
 from agentflow.core.check_command import fit_command
 from agentflow.core.errors import CorruptState
@@ -24,7 +24,7 @@ from agentflow.core.evidence import (
     Side,
     Surface,
     find_longest,
-    settle_outcomes,
+    settle_run,
     summarize_evidence,
 )
 from agentflow.core.record import Record
@@ -373,13 +373,7 @@ class Examination:
             said = shown.execution.tail
             outcomes, found = dict(shown.outcomes), dict(shown.findings)
             evidence = evidence.replace(tests=shown.counts, import_errors=shown.import_errors)
-        return CheckRun(
-            check=item.check,
-            evidence=evidence,
-            outcomes=settle_outcomes(outcomes, evidence.flaky),
-            findings=found,
-            tail=said[-TAIL_CHARS:],
-        )
+        return settle_run(item.check, evidence, outcomes, found, said)
 
 
 def _identify(mutant: MutantResult) -> tuple[object, ...]:

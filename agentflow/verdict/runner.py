@@ -27,6 +27,7 @@ from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.earlier_runs import (
     WHOLE,
+    CheckResult,
     Circumstances,
     EarlierRuns,
     choose_wait,
@@ -59,18 +60,6 @@ class CheckJob(Record):
         """Return how a check runs: tests are observed where code and checks are of one side."""
         is_telling = check.name is CheckName.TESTS and self.surface is self.code
         return Manner.OBSERVED if is_telling else Manner.PLAIN
-
-
-class CheckResult(Record):
-    """A check with all its runs on one tree; no run if it cannot run."""
-
-    check: Check
-    runs: tuple[Shown, ...] = ()
-    faults: tuple[Fault, ...] = ()
-    """The reason why each run but the last did not stand."""
-    taken_from: str = ""
-    """Task and record of an earlier run, where that stands for one."""
-    surroundings: str = ""
 
 
 class Place(Record):
@@ -168,11 +157,7 @@ class CheckSetup(Record):
         if check.missing is not None:
             return CheckResult(check=check)
         mark = mark_surroundings(self.sandbox, self.marks, check)
-        sink = self.choose_sink(job, check, 0)
-        known = self.earlier.find(job.tree, job.code, check, mark, sink)
-        if known is None:
-            return None
-        return CheckResult(check=check, runs=(known.shown,), taken_from=known.source, surroundings=mark)
+        return self.earlier.find(job.tree, job.code, check, mark, self.choose_sink(job, check, 0))
 
     def choose_sink(self, job: CheckJob, check: Check, number: int) -> Path:
         """Return the file for the output of a run."""
@@ -181,7 +166,6 @@ class CheckSetup(Record):
 
     @asynccontextmanager
     async def copy(self, tree: str) -> AsyncIterator[Place]:
-        """Yield a copy of a tree."""
         stage = WorkingCopy(self.git.replace(cancelled=check_cancelled), tree, self.seen)
         try:
             await to_thread.run_sync(stage.fill, self.underlay)

@@ -124,7 +124,6 @@ def is_kept_original(surface: Surface, path: str) -> bool:
 
 
 def is_check_file(surface: Surface, path: str) -> bool:
-    """Return whether a path is a check file."""
     return find_kind(path, surface) is not None
 
 

@@ -62,14 +62,12 @@ def list_variables(node: ast.AST) -> list[str]:
 
 
 def find_parameters(node: AnyFunction | ast.Lambda) -> list[ast.arg]:
-    """Return the parameters of a function."""
     given = node.args
     found = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
     return [each for each in found if each is not None]
 
 
 def list_parameters(node: AnyFunction | ast.Lambda) -> list[str]:
-    """Return the names of the parameters of a function."""
     return [each.arg for each in find_parameters(node)]
 
 

@@ -10,7 +10,7 @@ from agentflow.compose.standard import Kit
 from agentflow.core.evidence import CheckName, Surface
 from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.pending import Consent
-from agentflow.core.ports import Model, ToolSource, Watch, Workspace
+from agentflow.core.ports import Model, ToolSource, Watch
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE, ROLE_OF
@@ -41,7 +41,7 @@ from agentflow.workflow.task_prompt import list_whole_files
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.hook_watch import NoWatch
-from agentflow.workspace.path_guard import PathGuard, WithDeleted
+from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.side_copy import SideCopy
 from agentflow.workspace.snapshot import TaskSnapshots
 from agentflow.workspace.working_copy import to_pythonpath
@@ -241,9 +241,9 @@ class Crew(Record):
         base = self.base if self._begins_beside(task, phase) else None
         # then planning may ask nothing: a person has to confirm its plan
         will_confirm = self.consent is Consent.SUSPEND and phase is Phase.PLANNING and task.forced
-        files: Workspace = self.workspace
+        files = self.workspace
         if phase is Phase.REVIEW and task.base_tree is not None:  # it also reads what was deleted
-            files = WithDeleted(now=self.workspace, git=self.git, before=task.base_tree)
+            files = files.show_deleted(self.git, task.base_tree)
         return Surroundings(
             workspace=files,
             runner=self.sandbox.of(ROLE_OF[phase]),

@@ -16,8 +16,6 @@ class ChangeKind(StrEnum):
 
 
 class FileChange(Record):
-    """One path that differs between two trees."""
-
     kind: ChangeKind
     path: str
     """Bytes that are no UTF-8 are escaped, as in `\\xff`."""

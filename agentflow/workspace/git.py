@@ -185,13 +185,21 @@ class Git(Record):
         """Return the files of a tree that was seen or made lately, sorted."""
         return self.trees.find_entries(tree) or self.exact.find_entries(tree)
 
+    def write_entries(self, entries: tuple[IndexEntry, ...]) -> str:
+        """Return the id of the tree that sorted files make, whose objects are there."""
+        with make_scratch_folder() as folder:
+            env = make_unfiltered_git(self.source, folder / "git", self.root)
+            Path(env["GIT_INDEX_FILE"]).write_bytes(write_index(entries, self.source.hash))
+            written = self.call("write-tree", "--missing-ok", env=env).decode().strip()
+        self.trees.remember(written, entries)
+        return written
+
     def leave_out_absent(self, tree: str) -> str:
         """Return the id of a tree without what a sparse checkout keeps off the disk."""
         absent = self.trees.origin.freeze(self.call).absent
         return _leave_out(self, tree, absent) if absent else tree
 
     def has_tree(self, tree: str) -> bool:
-        """Return whether the repository has a tree."""
         try:
             self.call("cat-file", "-e", f"{tree}^{{tree}}")
         except StateError:
@@ -199,7 +207,6 @@ class Git(Record):
         return True
 
     def list_paths(self, tree: str) -> tuple[str, ...]:
-        """Return the paths of all files of a tree."""
         return _paths(self, self.leave_out_absent(tree))
 
     def read_texts(self, objects: Iterable[str], limit: int) -> tuple[str, ...]:
@@ -287,13 +294,7 @@ def _leave_out(git: Git, tree: str, absent: frozenset[IndexEntry]) -> str:
         raw = git.call("ls-tree", "-r", "-z", "--full-tree", tree)
         listed = (line.partition(b"\t") for line in raw.split(b"\0") if line)
         entries = tuple(sorted(parse_entry(head, path) for head, _, path in listed))
-    kept = tuple(each for each in entries if each._replace(is_skipped=True) not in absent)
-    with make_scratch_folder() as folder:
-        env = make_unfiltered_git(git.source, folder / "git", git.root)
-        Path(env["GIT_INDEX_FILE"]).write_bytes(write_index(kept, git.source.hash))
-        written = git.call("write-tree", "--missing-ok", env=env).decode().strip()
-    git.trees.remember(written, kept)
-    return written
+    return git.write_entries(tuple(each for each in entries if each._replace(is_skipped=True) not in absent))
 
 
 @lru_cache(maxsize=4)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from hashlib import sha1, sha256
-from pathlib import Path
 
 from agentflow.core.file_text import FileText, decode_file, encode_file
 from agentflow.core.record import Record
@@ -18,8 +17,6 @@ from agentflow.workspace.private_git import (
     IndexEntry,
     list_folders,
     make_git_with_tree,
-    make_unfiltered_git,
-    write_index,
 )
 
 _GONE = b"0"
@@ -130,16 +127,12 @@ def write_tree_with_entries(git: Git, tree: str, lines: Iterable[bytes]) -> str:
     told = tuple(lines)
     known = git.find_entries(tree)
     entries = _replace_entries(known, told) if known is not None else None
+    if entries is not None:
+        return git.write_entries(entries)
     with make_scratch_folder() as folder:
-        if entries is None:
-            env = make_git_with_tree(git.call, git.source, tree, folder / "git", git.root)
-            git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(told) + b"\0")
-            return git.call("write-tree", "--missing-ok", env=env).decode().strip()
-        env = make_unfiltered_git(git.source, folder / "git", git.root)
-        Path(env["GIT_INDEX_FILE"]).write_bytes(write_index(entries, git.source.hash))
-        written = git.call("write-tree", "--missing-ok", env=env).decode().strip()
-    git.trees.remember(written, entries)
-    return written
+        env = make_git_with_tree(git.call, git.source, tree, folder / "git", git.root)
+        git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(told) + b"\0")
+        return git.call("write-tree", "--missing-ok", env=env).decode().strip()
 
 
 def _replace_entries(

@@ -6,9 +6,10 @@ A name is relative and has no `.` or `..` in it. Opening fails if a part of it h
 import ctypes
 import errno
 import os
+import secrets
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 Opener = Callable[[int, str, int, int], int]
@@ -112,3 +113,34 @@ def open_parent(root: int, path: str) -> Iterator[tuple[int, str]]:
         yield folder, leaf
     finally:
         os.close(folder)
+
+
+def replace_beneath(
+    folder: int, leaf: str, content: bytes, mode: int | None, *, is_link: bool = False
+) -> None:
+    """Put a file or a link in the place of another at once; without a mode it has that of the umask."""
+    temporary = f".agentflow-{secrets.token_hex(8)}.tmp"
+    try:
+        if is_link:
+            os.symlink(content, os.fsencode(temporary), dir_fd=folder)
+        else:
+            # opened by hand, because a file of mkstemp would not have the mode that the umask gives
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            with os.fdopen(
+                os.open(temporary, flags, 0o666 if mode is None else 0o600, dir_fd=folder), "wb"
+            ) as file:
+                file.write(content)
+                file.flush()
+                if mode is not None:
+                    os.fchmod(file.fileno(), mode)
+                os.fsync(file.fileno())
+        os.replace(temporary, leaf, src_dir_fd=folder, dst_dir_fd=folder)  # no Path has a folder
+    except BaseException:
+        remove_beneath(folder, temporary)
+        raise
+
+
+def remove_beneath(folder: int, leaf: str) -> None:
+    """Remove a file, unless somebody was faster."""
+    with suppress(FileNotFoundError):
+        os.unlink(leaf, dir_fd=folder)

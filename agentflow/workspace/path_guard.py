@@ -6,11 +6,10 @@ without following any link. A link that is swapped in between is refused, since 
 
 import os
 import re
-import secrets
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -19,12 +18,11 @@ from typing import IO
 from agentflow.core.errors import InvalidInput, OutsideWorkspace, StateError, ToolError
 from agentflow.core.languages import SHELL, SOURCES
 from agentflow.core.ports import Workspace
-from agentflow.core.record import Record
 from agentflow.process import capture
 from agentflow.sandbox.profile import CONFIGURATION, POLICY, fold_name, fold_path, is_git
 from agentflow.sandbox.protection import find_links, follow_links
 from agentflow.workspace.git import Git
-from agentflow.workspace.openat import find_opener, open_parent, open_root
+from agentflow.workspace.openat import find_opener, open_parent, open_root, replace_beneath
 
 MAX_READ_BYTES = 10_000_000
 """Larger files are read in pages only."""
@@ -57,6 +55,7 @@ _CODE = (SOURCES - {*SHELL}) | {
 }
 """Code and prose about secrets, which is what most files of such a name are; scripts of a shell set keys."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+"""A word of a name: `apiToken_v2` has three."""
 
 
 Exceptions = Callable[[str, str], bool]
@@ -93,6 +92,7 @@ class PathGuard:
         git: Iterable[Path] = (),
         find_denial: FindDenial = find_no_denial,
         known_as: Path | None = None,
+        find_deleted: Callable[[str], bytes | None] = find_no_denial,
     ) -> None:
         """Take the root; `known_as` is the repository that the files there are a copy of."""
         self._root = root.resolve()
@@ -101,6 +101,7 @@ class PathGuard:
         self._find_denial = find_denial
         self._open_beneath = find_opener()
         self._git = _git_folders(self._root, git)
+        self._find_deleted = find_deleted
 
     @property
     def root(self) -> Path:
@@ -110,8 +111,26 @@ class PathGuard:
         """Return the guard of a copy, in which absolute paths of the repository lead to the copy's files."""
         return PathGuard(root, self._exceptions, (), self._find_denial, self._root)
 
+    def show_deleted(self, git: Git, before: str) -> "PathGuard":
+        """Return the guard under which a file that is gone reads as it was in a tree."""
+
+        def find(name: str) -> bytes | None:
+            with suppress(StateError):  # it was not there before either
+                return git.call("cat-file", "blob", f"{before}:{name}")
+            return None
+
+        return PathGuard(self._root, self._exceptions, git.folders, self._find_denial, self._known_as, find)
+
     def read(self, path: str) -> bytes:
         """Return a file's bytes; raise InvalidInput unless it is a regular file of at most MAX_READ_BYTES."""
+        try:
+            return self._read(path)
+        except InvalidInput:
+            if (deleted := self._find_deleted(self.to_relative(path))) is not None:
+                return deleted
+            raise
+
+    def _read(self, path: str) -> bytes:
         with self.open(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size > MAX_READ_BYTES:
@@ -169,7 +188,7 @@ class PathGuard:
                     status = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
                     self._require_regular(name, name, status)
                     mode = stat.S_IMODE(status.st_mode)
-                _replace(folder, leaf, content, mode)
+                replace_beneath(folder, leaf, content, mode)
         except OSError as error:
             raise ToolError(f"{name} cannot be written: {error.strerror}") from None
 
@@ -282,45 +301,6 @@ class PathGuard:
             return self._open_beneath(root, name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY, 0)
 
 
-class WithDeleted(Record):
-    """A workspace in which a file that is gone reads as it was before the change."""
-
-    now: Workspace
-    git: Git
-    before: str
-    """The tree before the change."""
-
-    @property
-    def root(self) -> Path:
-        return self.now.root
-
-    def read(self, path: str) -> bytes:
-        try:
-            return self.now.read(path)
-        except InvalidInput:
-            spelled = self.now.to_relative(path)
-            try:
-                return self.git.call("cat-file", "blob", f"{self.before}:{spelled}")
-            except StateError:
-                pass  # it was not there before either
-            raise
-
-    def open(self, path: str) -> AbstractContextManager[IO[bytes]]:
-        return self.now.open(path)
-
-    def peek(self, name: str) -> bytes | None:
-        return self.now.peek(name)
-
-    def write(self, name: str, content: bytes) -> None:
-        self.now.write(name, content)
-
-    def to_relative(self, path: str) -> str:
-        return self.now.to_relative(path)
-
-    def list_files(self, below: str = ".") -> tuple[str, ...]:
-        return self.now.list_files(below)
-
-
 def compose(name: str) -> str:
     """Return a name in the one form that all spellings of its letters share."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
@@ -374,7 +354,8 @@ def is_secret(name: str) -> bool:
     if path.suffix.casefold() in _CODE:
         return False
     folders = {part.lstrip(".").casefold() for part in path.parts[:-1]}
-    return bool(_words(path.name) & _SECRET_WORDS or folders & _SECRET_FOLDERS)
+    words = {word.casefold() for word in _WORD.findall(path.name)}
+    return bool(words & _SECRET_WORDS or folders & _SECRET_FOLDERS)
 
 
 def _git_folders(root: Path, known: Iterable[Path]) -> tuple[PurePosixPath, ...]:
@@ -387,32 +368,9 @@ def _git_folders(root: Path, known: Iterable[Path]) -> tuple[PurePosixPath, ...]
     return tuple(PurePosixPath(place.relative_to(root)) for place in inside)
 
 
-def _replace(folder: int, leaf: str, content: bytes, mode: int | None) -> None:
-    temporary = f".agentflow-{secrets.token_hex(8)}.tmp"
-    # opened by hand, because a file of mkstemp would not have the mode that the umask gives
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, leaf, src_dir_fd=folder, dst_dir_fd=folder)  # no Path has a folder
-    except BaseException:
-        os.unlink(temporary, dir_fd=folder)
-        raise
-
-
 def _is_policy(part: str) -> bool:
     return not set(POLICY).isdisjoint(fold_path(part).split("/"))
 
 
 def _matches(part: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(fold_name(part), pattern) for pattern in patterns)
-
-
-def _words(name: str) -> set[str]:
-    """Return the words of a name: `apiToken_v2` has three."""
-    return {word.casefold() for word in _WORD.findall(name)}

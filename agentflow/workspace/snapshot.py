@@ -4,7 +4,6 @@ Ids of trees are of another kind: those convert line ends as a commit would, and
 """
 
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -18,7 +17,7 @@ from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import list_precious
-from agentflow.workspace.openat import open_parent, open_root
+from agentflow.workspace.openat import open_parent, open_root, remove_beneath, replace_beneath
 from agentflow.workspace.private_git import OBJECTS, use_own_objects
 
 _USUAL = {"100644": 0o644, "100755": 0o755, "120000": 0o777}
@@ -102,7 +101,6 @@ def keep_objects(git: Git, snapshot: FileSnapshot) -> None:
 
 
 def read_entry(git: Git, entry: FileEntry) -> bytes:
-    """Return the bytes of a file."""
     return git.call("cat-file", "blob", entry.id, env=use_own_objects(git.source))
 
 
@@ -124,8 +122,6 @@ class KeptSnapshots(Record):
 
 
 class TaskSnapshots:
-    """The snapshots of one task."""
-
     def __init__(self, git: Git, task_id: str) -> None:
         self._git = git
         self._path = git.source.kept / f"{task_id}.json"
@@ -378,11 +374,12 @@ def write_files(git: Git, written: FileEntries, removed: tuple[str, ...], kept: 
     with open_root(git.root) as root:
         for path in reversed(removed):
             with _name_problem(path), open_parent(root, path) as (folder, leaf):
-                _remove(folder, leaf)
+                remove_beneath(folder, leaf)
         _remove_empty(git.root, removed, kept)
         for path, entry in written.items():
             with _name_problem(path), open_parent(root, path) as (folder, leaf):
-                _restore(folder, leaf, entry, read_entry(git, entry))
+                content, is_link = read_entry(git, entry), entry.kind == _LINK
+                replace_beneath(folder, leaf, content, entry.mode, is_link=is_link)
 
 
 @contextmanager
@@ -391,13 +388,6 @@ def _name_problem(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise InTheWay(path, str(error.strerror)) from None
-
-
-def _remove(folder: int, leaf: str) -> None:
-    try:
-        os.unlink(leaf, dir_fd=folder)  # no Path has a folder
-    except FileNotFoundError:
-        pass  # somebody was faster
 
 
 def _remove_empty(root: Path, removed: tuple[str, ...], base: FileEntries) -> None:
@@ -409,23 +399,6 @@ def _remove_empty(root: Path, removed: tuple[str, ...], base: FileEntries) -> No
             (root / folder).rmdir()
         except OSError:
             pass  # something is in it that is not the task's
-
-
-def _restore(folder: int, leaf: str, entry: FileEntry, content: bytes) -> None:
-    temporary = f".agentflow-{secrets.token_hex(8)}.tmp"
-    try:
-        if entry.kind == _LINK:
-            os.symlink(content, os.fsencode(temporary), dir_fd=folder)
-        else:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=folder), "wb") as file:
-                file.write(content)
-                os.fchmod(file.fileno(), entry.mode)
-                os.fsync(file.fileno())
-        os.replace(temporary, leaf, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        _remove(folder, temporary)
-        raise
 
 
 def _was_ignored(kept: KeptSnapshots, path: str) -> bool:

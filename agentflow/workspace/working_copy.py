@@ -264,7 +264,7 @@ def copy_files(
     """
     names = tuple(files)
     for name in names:
-        if not _lies_below(name):
+        if name.startswith("/") or ".." in PurePosixPath(name).parts:
             raise OutsideWorkspace(f"{name} leads out of the repository")
     with make_scratch_folder() as folder:
         for parent in sorted({PurePosixPath(name).parent for name in names}):
@@ -329,11 +329,6 @@ def _find_odd(folder: str, names: list[str]) -> set[str]:
     modes = {name: os.lstat(f"{folder}/{name}").st_mode for name in names}
     plain = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)
     return {name for name, mode in modes.items() if name in CACHES or not any(is_it(mode) for is_it in plain)}
-
-
-def _lies_below(name: str) -> bool:
-    place = PurePosixPath(name)
-    return not place.is_absolute() and ".." not in place.parts
 
 
 _PROBE = """

@@ -151,7 +151,6 @@ def find_altered_functions(before: str, after: str) -> Mapping[str, AnyFunction]
 
 
 def strip_to_names(functions: Collection[str]) -> frozenset[str]:
-    """Return the bare names of functions."""
     return frozenset(name.rpartition(".")[2] for name in functions)
 
 

@@ -73,7 +73,7 @@ def discover(folder: Path, python: str = sys.executable) -> str:
 def test_what_the_running_python_prints(tmp_path: Path) -> None:
     (tmp_path / "test_m.py").write_text(SOURCE)
     (tmp_path / "test_broken.py").write_text("import nowhere")
-    assert read_verbose_unittest(discover(tmp_path)) == OUTCOMES
+    assert read_verbose_unittest(discover(tmp_path)).outcomes == OUTCOMES
 
 
 EXAMPLES = 'def a():\n    """\n    >>> a()\n    1\n    """\n    return 1\n'
@@ -92,7 +92,7 @@ def test_examples_of_docstrings_have_results_whether_they_pass_or_not(tmp_path: 
     wrong = EXAMPLES.replace("a()", "b()").replace("    1\n", "    2\n")
     (tmp_path / "mod.py").write_text(f"{EXAMPLES}\n\n{wrong}")
     (tmp_path / "test_m.py").write_text(LOADED)
-    assert read_verbose_unittest(discover(tmp_path)) == {"mod.a": PASSED, "mod.b": FAILED}
+    assert read_verbose_unittest(discover(tmp_path)).outcomes == {"mod.a": PASSED, "mod.b": FAILED}
 
 
 def summary(number: int, word: str = "OK") -> str:
@@ -124,7 +124,7 @@ PYTHON_3_10 = (
 
 
 def test_what_python_3_10_prints() -> None:
-    assert read_verbose_unittest(PYTHON_3_10) == {
+    assert read_verbose_unittest(PYTHON_3_10).outcomes == {
         "unittest.loader._FailedTest.test_broken": ERROR,
         "test_m.A.test_doc": PASSED,
         "test_m.A.test_glued": PASSED,
@@ -166,17 +166,19 @@ OK = "test_a (m.C.test_a) ... ok\n"
     ],
 )
 def test_nothing_is_a_test_without_a_run_that_ended(text: str) -> None:
-    assert read_verbose_unittest(text) == {}
+    assert read_verbose_unittest(text).outcomes == {}
 
 
 def test_several_runs_are_read_and_the_worst_is_kept() -> None:
     red = "test_a (m.C.test_a) ... FAIL\ntest_b (m.C.test_b) ... ok\n" + block("FAIL", "test_a (m.C.test_a)")
     both = OK + summary(1) + red + summary(2, "FAILED (failures=1)")
-    assert read_verbose_unittest(both) == {"m.C.test_a": FAILED, "m.C.test_b": PASSED}
+    assert read_verbose_unittest(both).outcomes == {"m.C.test_a": FAILED, "m.C.test_b": PASSED}
 
 
 def test_test_without_a_word_about_it_is_an_error() -> None:
-    assert read_verbose_unittest("test_a (m.C.test_a) ... \n" + OK.replace("_a", "_b") + summary(2)) == {
+    assert read_verbose_unittest(
+        "test_a (m.C.test_a) ... \n" + OK.replace("_a", "_b") + summary(2)
+    ).outcomes == {
         "m.C.test_a": ERROR,
         "m.C.test_b": PASSED,
     }
@@ -186,23 +188,23 @@ def test_failed_test_cannot_print_itself_green() -> None:
     text = (
         f"test_a (m.C.test_a) ... ok\n{OK}FAIL\n{block('FAIL', 'test_a (m.C.test_a)')}{summary(1, 'FAILED')}"
     )
-    assert read_verbose_unittest(text) == {"m.C.test_a": FAILED}
+    assert read_verbose_unittest(text).outcomes == {"m.C.test_a": FAILED}
 
 
 def test_test_both_failed_and_broken_is_an_error() -> None:
     blocks = block("FAIL", "test_a (m.C.test_a)") + block("ERROR", "test_a (m.C.test_a)")
-    assert read_verbose_unittest(f"test_a (m.C.test_a) ... FAIL\nERROR\n{blocks}{summary(1)}") == {
+    assert read_verbose_unittest(f"test_a (m.C.test_a) ... FAIL\nERROR\n{blocks}{summary(1)}").outcomes == {
         "m.C.test_a": ERROR
     }
 
 
 def test_traceback_that_quotes_a_runner_adds_no_test() -> None:
     quoted = block("FAIL", "test_a (m.C.test_a)") + "test_forged (m.C.test_forged) ... ok\n"
-    assert read_verbose_unittest(f"test_a (m.C.test_a) ... FAIL\n{quoted}{summary(1)}") == {
+    assert read_verbose_unittest(f"test_a (m.C.test_a) ... FAIL\n{quoted}{summary(1)}").outcomes == {
         "m.C.test_a": FAILED
     }
 
 
 def test_hostile_output_is_read_in_linear_time() -> None:
     hostile = ["test" * 20_000, "test_a (m.C.test_a) " * 3_000, "\n".join(["="] * 50_000), "a." * 50_000]
-    assert read_verbose_unittest("\n".join(hostile) + summary(1)) == {}
+    assert read_verbose_unittest("\n".join(hostile) + summary(1)).outcomes == {}

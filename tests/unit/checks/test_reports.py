@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agentflow.checks.results import read_reported_import_errors, read_reports
+from agentflow.checks.results import Told, read_reports
 from agentflow.checks.run import Shown, execute
 from agentflow.checks.runners import add_reports, find_watching
 from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
@@ -19,7 +19,9 @@ needs_node = pytest.mark.skipif(NODE is None, reason="runs node")
 @pytest.mark.parametrize(("name", "folder"), [("jest.json", "j"), ("vitest.json", "v")])
 def test_a_report_in_the_form_of_jest_is_read(tmp_path: Path, name: str, folder: str) -> None:
     (tmp_path / "runner.json").write_bytes((RECORDED / name).read_bytes())
-    assert read_reports(tmp_path, [Path("/place")]) == {
+    told = read_reports(tmp_path, [Path("/place")])
+    assert told is not None
+    assert told.outcomes == {
         f"{folder}/calc.test.js::adds": FAILED,
         f"{folder}/calc.test.js::skipped": SKIPPED,
         f"{folder}/calc.test.js::later": SKIPPED,
@@ -31,13 +33,13 @@ def test_a_report_in_the_form_of_jest_is_read(tmp_path: Path, name: str, folder:
 def test_no_report_is_not_a_report_of_no_test(tmp_path: Path) -> None:
     assert read_reports(tmp_path, [tmp_path]) is None
     (tmp_path / "node-1-2.jsonl").write_text('{"file":"","names":[],"outcome":"begun"}\n')
-    assert read_reports(tmp_path, [tmp_path]) == {}
+    assert read_reports(tmp_path, [tmp_path]) == Told.of({})
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"testResults": [1, {"assertionResults": 3}]}', "null"])
 def test_a_damaged_report_tells_of_no_test(tmp_path: Path, text: str) -> None:
     (tmp_path / "runner.json").write_text(text)
-    assert not read_reports(tmp_path, [tmp_path])
+    assert read_reports(tmp_path, [tmp_path]) == Told.of({})
 
 
 ADDED = {
@@ -152,8 +154,12 @@ def test_a_file_that_jest_cannot_load_for_want_of_a_module_is_told(tmp_path: Pat
         {**lost, "name": "/place/c.test.js", "message": "it says: Cannot find module 'x'"},
     ]
     (tmp_path / "runner.json").write_text(json.dumps({"testResults": said}))
-    found = read_reported_import_errors(tmp_path, [Path("/place")])
-    assert found == {"a.test.js": "Cannot find module 'x'", "b.test.js": "Cannot find module 'x'"}
+    told = read_reports(tmp_path, [Path("/place")])
+    assert told is not None
+    assert told.import_errors == {
+        "a.test.js": "Cannot find module 'x'",
+        "b.test.js": "Cannot find module 'x'",
+    }
 
 
 @needs_node

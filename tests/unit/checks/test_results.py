@@ -5,7 +5,6 @@ from agentflow.checks.results import (
     count_outcomes,
     find_worst,
     read_junit,
-    read_junit_import_errors,
 )
 from agentflow.core.evidence import CheckName, TestOutcome
 
@@ -39,7 +38,7 @@ def case(
     ],
 )
 def test_junit_ids(attributes: dict[str, str], expected: str) -> None:
-    assert read_junit(document(case(**attributes))) == {expected: PASSED}
+    assert read_junit(document(case(**attributes))).outcomes == {expected: PASSED}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,7 @@ def test_junit_ids(attributes: dict[str, str], expected: str) -> None:
     ],
 )
 def test_junit_outcomes(inside: str, outcome: TestOutcome) -> None:
-    assert list(read_junit(document(case(inside))).values()) == [outcome]
+    assert list(read_junit(document(case(inside))).outcomes.values()) == [outcome]
 
 
 _LACKS = "ModuleNotFoundError: No module named 'x'"
@@ -78,17 +77,17 @@ _TRACEBACK = f"tests/test_m.py:1: in &lt;module&gt;\n    import x\nE   {_LACKS}"
     ],
 )
 def test_junit_import_errors(inside: str, error: str) -> None:
-    found = read_junit_import_errors(document(case(inside)))
+    found = read_junit(document(case(inside))).import_errors
     assert found == ({"tests/test_m.py::test_a": error} if error else {})
 
 
 @pytest.mark.parametrize("order", [("", "<failure/>"), ("<failure/>", ""), ("<failure/>", "<skipped/>")])
 def test_repeated_id_keeps_the_worst(order: tuple[str, str]) -> None:
-    assert list(read_junit(document(*map(case, order))).values()) == [FAILED]
+    assert list(read_junit(document(*map(case, order))).outcomes.values()) == [FAILED]
 
 
 def test_failed_call_and_failed_teardown_are_an_error() -> None:
-    assert list(read_junit(document(case("<failure/>"), case("<error/>"))).values()) == [ERROR]
+    assert list(read_junit(document(case("<failure/>"), case("<error/>"))).outcomes.values()) == [ERROR]
 
 
 @pytest.mark.parametrize(
@@ -106,15 +105,15 @@ def test_failed_call_and_failed_teardown_are_an_error() -> None:
     ],
 )
 def test_damaged_or_expandable_document_says_nothing(text: str) -> None:
-    assert read_junit(text) == {}
+    assert read_junit(text).outcomes == {}
 
 
 def test_document_without_tests_has_none() -> None:
-    assert read_junit(document()) == {}
+    assert read_junit(document()).outcomes == {}
 
 
 def test_results_outside_a_test_case_belong_to_none() -> None:
-    assert list(read_junit(document("<failure/>", case())).values()) == [PASSED]
+    assert list(read_junit(document("<failure/>", case())).outcomes.values()) == [PASSED]
 
 
 def test_counts_leave_skipped_tests_out_of_those_that_ran() -> None:

@@ -41,7 +41,7 @@ LINES = (Hunk(path="a.py", line=3, end=3),)
 
 
 def probed(kind: ProbeKind, end: ProbeEnd = ProbeEnd.SILENT, **changes: Any) -> ProbeResult:
-    result = ProbeResult(kind=kind, check=TESTS, end=end, seconds=0.1, subjects=("a.py:3",), hunks=LINES)
+    result = ProbeResult(kind=kind, check=TESTS, end=end, seconds=0.1, subjects=("a.py:3",))
     return result.replace(**changes)
 
 
@@ -499,11 +499,6 @@ PROBED: dict[str, tuple[tuple[ProbeResult, ...], list[str]]] = {
     "a canary that fails": ((probed(ProbeKind.CANARY, RED_AS_IT_MUST),), []),
     "a canary that fails with no code": ((CANARY, CANARY.replace(code=Side.BASE)), []),
     "copies of tests that gave no result": ((probed(ProbeKind.ORACLE, ProbeEnd.NOT_APPLIED),), []),
-    "lines that nothing needs": ((probed(ProbeKind.WITHOUT_HUNK),) * 2, [Caveat.UNPROVED]),
-    "lines that all tests need": (
-        (probed(ProbeKind.WITHOUT_HUNK), probed(ProbeKind.WITHOUT_HUNK, RED_AS_IT_MUST)),
-        [],
-    ),
     "a test that leans on its surroundings": (
         (probed(ProbeKind.ORACLE, RED_AS_IT_MUST, differing=("t1",)),),
         ["depends_on_surroundings"],

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace, ToolError
+from agentflow.workspace.git import open_repository
 from agentflow.workspace.path_guard import MAX_READ_BYTES, PathGuard
 from tests.support.first_commit import make_repository
 
@@ -32,6 +33,18 @@ def test_reads_relative_and_absolute_paths_below_the_root(root: Path, fence: Pat
     assert fence.read("src/a.py") == fence.read(str(root / "src/a.py")) == b"a = 1\n"
     assert fence.to_relative("src/../src/./a.py") == fence.to_relative(str(root / "src/a.py")) == "src/a.py"
     assert fence.to_relative(".") == "."
+
+
+def test_what_is_gone_reads_as_it_was_in_a_tree(root: Path, fence: PathGuard) -> None:
+    git = open_repository(root)
+    guard = fence.show_deleted(git, git.write_tree())
+    (root / "src/a.py").unlink()
+    assert guard.read("src/a.py") == b"a = 1\n"
+    for absent in ("src/b.py", "src"):
+        with pytest.raises(InvalidInput, match=absent):
+            guard.read(absent)
+    with pytest.raises(InvalidInput):
+        fence.read("src/a.py")
 
 
 @pytest.mark.parametrize(
