@@ -41,7 +41,7 @@ _OUTCOMES = MappingProxyType(
 _BYTES = 64 << 20
 Outcomes = dict[str, list[TestOutcome]]
 _Case = tuple[str, Sequence[str], TestOutcome, str, str]
-"""The file and names of a test, its outcome, the missing module that failed it, if one did, and its failure."""
+"""The file and names of a test, its outcome, the missing module that failed it, and the failure itself."""
 
 
 class Told(Record):
