@@ -207,8 +207,11 @@ class Settings(Record):
     prove_rounds: ProveRounds = 1
     """How often the implementer is given the changed places that no test notices."""
     repair_seconds: Annotated[float, Meta(ge=0, le=600)] = 20
-    """How long the built-in repair engine may search for a fix before a model is asked, and in a call of the
+    """How long the built-in repair engine may search for a fix before the first edit, and in a call of the
     tool `Repair`; 0 turns both off."""
+    first_request_seconds: Annotated[float, Meta(ge=0, le=600)] = 1.5
+    """How long the first request waits for the checks before the task and for that search; then they go on
+    beside it."""
     parallel: Annotated[int, Meta(ge=1, le=8)] = 1
     """Implementers that may carry out independent steps of a plan at the same time."""
     hooks: tuple[str, ...] = ()

@@ -46,6 +46,8 @@ class TaskRequest(Record):
     overrides: tuple[Override, ...] = ()
     named_class: str = ""
     """The class of the task; empty: its wording decides."""
+    plan: bool = False
+    """Explorer and planner work first, also where the class needs neither."""
     review: bool | None = None
     """The person's wish for a review; None: as the class requires."""
     sequential: bool = False

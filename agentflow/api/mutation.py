@@ -9,7 +9,7 @@ from agentflow.api.trust import load_project, load_well_known
 from agentflow.checks.repository import Repository
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.evidence import Check, CheckName, Surface, TestOutcome, describe_end
-from agentflow.core.languages import is_source
+from agentflow.core.languages import is_document_path, is_source
 from agentflow.core.record import Record
 from agentflow.core.verdict import MutantResult, count_mutants, pick_survivors
 from agentflow.redact import list_some
@@ -132,7 +132,7 @@ def _find_tree(git: Git, revision: str) -> str:
 def _sort_changes(
     repository: Repository, checks: Iterable[Check], changes: Iterable["ChangedTexts"], trusted: Surface
 ) -> tuple[list["ChangedTexts"], tuple[str, ...]]:
-    from agentflow.verdict.surface import Kind, find_kind, find_surface, is_document_path
+    from agentflow.verdict.surface import Kind, find_kind, find_surface
 
     surface = find_surface(repository, checks, trusted.added, trusted.removed)
     kept = [each for each in changes if each.after and each.is_whole and not is_document_path(each.path)]

@@ -27,7 +27,7 @@ from agentflow.core.pending import Budget, Consent
 from agentflow.core.record import Record
 from agentflow.core.role import ParallelWork
 from agentflow.core.routing import PIPELINE
-from agentflow.core.task import Status, TaskState
+from agentflow.core.task import Phase, Status, TaskState
 from agentflow.redact import list_some, to_one_line
 from agentflow.sandbox.profile import Level
 from agentflow.store.ownership import hold_writer_lock
@@ -67,6 +67,7 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
         task = make_task(setup, request.text, request.max_iterations).replace(
             pause_after=request.pause_after,
             wants_review=request.review,
+            wants_plan=request.plan or request.pause_after in (Phase.EXPLORATION, Phase.PLANNING),
             named_class=request.named_class,
             sequential=request.sequential,
             explored=explored,
@@ -82,7 +83,7 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
         if request.prove is not None:
             task = task.replace(prove_rounds=request.prove)
         if (at_once := _count_implementers(setup, request.parallel)) > 1:
-            task = task.replace(parallel=ParallelWork(at_once=at_once))
+            task = task.replace(parallel=ParallelWork(at_once=at_once), wants_plan=True)
             if setup.servers:
                 warning = "steps that run at the same time cannot use MCP tools"
                 setup = setup.replace(warnings=(*setup.warnings, warning))
@@ -343,9 +344,24 @@ def _follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
     earlier = load_state(folder)
     history = "\n".join(filter(None, (earlier.earlier, *_describe(git, earlier))))
     task, base = task.replace(earlier=history[-_MAX_CHARS:]), earlier.base_tree
+    if not earlier.undone:
+        since = "\n".join(_describe_end(earlier))
+        # call ids have the number of their run, and stay unique in one conversation
+        task = task.replace(continues=earlier.task_id, left_tree=earlier.tree, since=since, runs=earlier.runs)
     if earlier.undone or base is None or base == earlier.tree or not git.has_tree(base):
         return task
     return task.replace(follows=earlier.task_id, base_tree=base)
+
+
+def _describe_end(task: TaskState) -> Iterator[str]:
+    """Yield what the conversation of a task does not say: how it ended, and what other roles were told."""
+    if task.ending and task.status is not Status.ANSWERED:
+        yield f"- the task before ended {task.status}: {to_one_line(task.ending.reason, _LINE)}"
+    if task.verdict and task.verdict.unproved:
+        yield f"- unproved: {to_one_line('; '.join(task.verdict.unproved), _LINE)}"
+    for message in task.said:
+        if message.phase not in (Phase.EXPLORATION, Phase.IMPLEMENTATION):
+            yield f"- the user said: {to_one_line(message.text, _LINE)}"
 
 
 def _describe(git: Git, task: TaskState) -> Iterator[str]:

@@ -72,9 +72,6 @@ from agentflow.workspace.hook_watch import HookWatch, NoWatch
 from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.snapshot import TaskSnapshots
 
-_GRACE_SECONDS = 2.0
-"""For which the first role of a model that is paid waits for the checks before the task."""
-
 
 class Setup(Record):
     """Everything a task needs, checked before its folder is written."""
@@ -217,7 +214,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         sandbox=setup.sandbox,
         roles=setup.roles,
         model=model,
-        grace=_GRACE_SECONDS if parse_choice(model.name).is_live else None,
+        grace=setup.settings.first_request_seconds if parse_choice(model.name).is_live else None,
         models=list_tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
         store=store,

@@ -12,6 +12,7 @@ from agentflow.api.mutation import DiffMutants
 from agentflow.api.verification import VerificationRow, choose_exit, reverify_records, summarize_records
 from agentflow.checks.interchange import SarifResult, make_sarif
 from agentflow.core.errors import ConfigError, Exit, StateError, UsageError
+from agentflow.core.languages import is_document_path
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import MutantResult, pick_survivors
@@ -24,7 +25,6 @@ from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.bundle import BUNDLE_SUFFIX, export_task, open_task
 from agentflow.store.reading import is_task_id
 from agentflow.verdict.case import find_hook_files, is_written_by_hooks
-from agentflow.verdict.surface import is_document_path
 from agentflow.view.text import Line, Style, line, span
 from agentflow.view.verdict import describe_survivor
 from agentflow.workspace.changes import EntryChange

@@ -61,7 +61,6 @@ def route(
         "action": found.action,
         "reasons": list(found.reasons),
         "steps": [ROLE_OF[phase] for phase in found.steps],
-        "steps_if_failing": [ROLE_OF[phase] for phase in found.steps_if_failing],
         "requires": list(found.requires),
         "report": found.report,
     }
@@ -74,8 +73,6 @@ def _list_rows(found: Classification) -> list[tuple[str, str]]:
         ("class", f"{found.complexity}, route {found.route.replace('_', ' ')}"),
         ("steps", _describe_way(found.steps)),
     ]
-    if found.steps_if_failing:
-        rows.append(("", f"{_describe_way(found.steps_if_failing)}, if one of its checks already fails"))
     if found.requires:
         rows.append(("requires", f"{', '.join(found.requires)}, as far as the repository has them"))
     rows.append(("ambiguity", f"{found.score}: {_MEANS[found.action]}"))

@@ -93,6 +93,9 @@ REASON = typer.Option("", "--reason", metavar="R", help="Why the check is skippe
 PAUSE_AFTER = typer.Option(
     None, "--pause-after", metavar="PHASE", help="Pause after this phase; `resume` continues."
 )
+PLAN = typer.Option(
+    False, "--plan", help="Explore and plan first, by roles of their own. [default: only if complex]"
+)
 REVIEW = typer.Option(
     None,
     "--review/--no-review",
@@ -142,6 +145,7 @@ def task(
     json: bool = arguments.ONE_JSON,
     events: str | None = arguments.EVENTS_FILE,
     pause_after: str | None = PAUSE_AFTER,
+    plan: bool = PLAN,
     review: bool | None = REVIEW,
     sequential: bool = SEQUENTIAL,
     parallel: int | None = PARALLEL,
@@ -176,6 +180,7 @@ def task(
         no_sandbox=no_sandbox,
         network=network,
         named_class=arguments.check_class(class_name),
+        plan=plan,
         review=review,
         sequential=sequential,
         parallel=parallel,

@@ -39,15 +39,17 @@ from agentflow.core.check_command import format_command
 from agentflow.core.errors import ConfigError, Exit, StateError, UsageError
 from agentflow.core.events import PersonSaid, StateChanged, StoredEvent, TaskEnded, TaskStarted
 from agentflow.core.evidence import Check
+from agentflow.core.fold import begin_run
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode, to_builtins
+from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import ChecksBeside, Status, TaskState
 from agentflow.core.verdict import count_mutants
 from agentflow.model.scripted import find_first_difference, normalize_recording
 from agentflow.parse import decode, fit
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.bundle import open_task
-from agentflow.store.journal import read_messages
+from agentflow.store.journal import load_runs, read_messages
 from agentflow.store.reading import TASKS, find, fold_state, load_events
 from agentflow.store.tasks import TaskStore
 from agentflow.view.text import clip, find_width, send, span
@@ -441,7 +443,7 @@ def _replay(git: Git, path: Path) -> ReplayResult:
         setup = prepare(root, request)
         setup = setup.replace(sandbox=share_environments(setup.sandbox, git.root))
         store = TaskStore.create(root, _begin_again(setup, happened, task))
-        ended = _run(setup, store, task, _recall_messages(path))
+        ended = _run(setup, store, task, path)
         now = tuple(load_events(store.folder))
         difference = _find_difference(happened, now, (str(git.root), str(root)))
     assert ended.ending is not None
@@ -481,11 +483,12 @@ def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: Task
     return fit(TaskState, {**first, **{key: to_builtins(fresh)[key] for key in keys}, **then})
 
 
-def _run(
-    setup: Setup, store: TaskStore, recorded: TaskState, recall: Callable[[int, int], tuple[str, ...]]
-) -> TaskState:
-    crew = assemble(setup, store, Consent.SUSPEND).replace(recall_messages=recall)
-    crew = crew.replace(grace=0 if isinstance(recorded.beside, ChecksBeside) else None)
+def _run(setup: Setup, store: TaskStore, recorded: TaskState, folder: Path) -> TaskState:
+    crew = assemble(setup, store, Consent.SUSPEND).replace(
+        recall_messages=_recall_messages(folder), recorded_conversation=_find_conversation(folder)
+    )
+    beside = recorded.beside if isinstance(recorded.beside, ChecksBeside) else None
+    crew = crew.replace(grace=0 if beside else None, recorded_beside=beside)
     task = anyio.run(run_phases, crew, store.task)
     while task.status is Status.SUSPENDED:
         known = [item for item in task.pending if item.id in recorded.answers]
@@ -495,6 +498,13 @@ def _run(
             task = record_answer(task, item, recorded.answers[item.id])
         task = anyio.run(run_phases, crew, go_on(task, is_told=True))
     return task
+
+
+def _find_conversation(folder: Path) -> Run | None:
+    """Return the conversation that a recorded task went on with, as the end of a run."""
+    heads = (run.head for run in load_runs(folder))
+    head = next((head for head in heads if head.history), None)
+    return begin_run(head, None).replace(outcome=RunOutcome.SUBMITTED) if head else None
 
 
 def _recall_messages(folder: Path) -> Callable[[int, int], tuple[str, ...]]:

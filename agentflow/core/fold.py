@@ -51,7 +51,8 @@ def begin_run(head: RunOpened, earlier: Run | None) -> Run:
     """Return a new run; it continues the conversation of an earlier run, with limits of its own."""
     own = _head_size(head)
     if earlier is None:
-        return Run(head=head, size=own)
+        size = own + sum(map(measure_message, head.history))
+        return Run(head=head, size=size, messages=head.history)
     kept = ("messages", "sent", "rate", "ceiling", "recalls", "is_archived")
     size = earlier.size - _head_size(earlier.head) + own
     return Run(head=head, size=size, **{name: getattr(earlier, name) for name in kept})

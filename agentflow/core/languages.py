@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from agentflow.core.evidence import CheckName
 from agentflow.core.record import Record
-from agentflow.core.regex import to_expression
+from agentflow.core.regex import regex, to_expression
 
 
 class CheckRule(Record):
@@ -428,6 +429,24 @@ def _test_pattern() -> re.Pattern[str]:
 def is_test_path(path: str) -> bool:
     """Return whether a file is one of tests, by its name and folders."""
     return _test_pattern().fullmatch(path) is not None
+
+
+_DOCUMENT_NAME = regex(
+    r"(?:readme|changelog|changes|history|news|contributing|contributors|authors|licen[sc]e|copying|notice"
+    r"|security|code_of_conduct|governance|maintainers|roadmap)(?:\.[a-z]{2})?",
+    re.IGNORECASE,
+)
+_DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation"})
+_DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
+
+
+def is_document_path(name: str) -> bool:
+    """Return whether a path is that of text for people."""
+    path = PurePosixPath(name)
+    is_top = len(path.parts) == 1 and (path.suffix or path.name.isupper())
+    is_named = _DOCUMENT_NAME.fullmatch(path.stem) and path.suffix in {*_DOCUMENT_ENDINGS, ".txt", ""}
+    is_placed = path.suffix in _DOCUMENT_ENDINGS and path.parts[0] in _DOCUMENT_FOLDERS
+    return bool((is_top and is_named) or is_placed)
 
 
 def is_source(path: str) -> bool:

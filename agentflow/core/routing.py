@@ -154,8 +154,6 @@ class Classification(Record):
     steps: tuple[Phase, ...]
     """The phases whose role runs."""
     requires: tuple[Requirement, ...]
-    steps_if_failing: tuple[Phase, ...] = ()
-    """The steps if a check that the task is about already fails; empty if they are the same."""
     hints: tuple[str, ...] = ()
     """Words that hint at another class without deciding it."""
 

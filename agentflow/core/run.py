@@ -111,6 +111,8 @@ class RunOpened(Record, tag=True):
     """The files that its brief shows whole, which count as read."""
     continues: int | None = None
     """The earlier run whose conversation goes on in this one."""
+    history: tuple[Message, ...] = ()
+    """The conversation of the earlier task that this one goes on with."""
 
 
 class MessageAdded(Record, tag=True):
@@ -342,6 +344,15 @@ class Run(Record):
     def all_messages(self) -> tuple[Message, ...]:
         """All messages that the role ever saw, including archived ones."""
         return (*self.replaced, *self.messages)
+
+    def mentions(self, text: str) -> bool:
+        """Return whether a text stands in the conversation."""
+        results = (
+            part for message in self.messages for part in message.parts if isinstance(part, ToolResult)
+        )
+        return any(text in message.text for message in self.messages) or any(
+            text in result.content for result in results
+        )
 
     @property
     def tokens(self) -> int:

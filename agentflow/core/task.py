@@ -113,13 +113,17 @@ class Failure(Record):
     evidence: tuple[str, ...]
 
 
-class ChecksBeside(Record):
-    """The checks before a task run beside its first role."""
+class ChecksBeside(Record, omit_defaults=True):
+    """The checks before a task, and the search for a repair behind them, run beside its first role."""
 
     phase: Phase
     """That of the role, whose task prompt does not say what they show."""
+    is_search: bool = False
+    """The result of the checks was there before; only the search was not over."""
     is_settled: bool = False
-    """Their result is in the state, and the role is told."""
+    """Their result is in the state."""
+    told: int | None = None
+    """The turns of the role before the request that told it."""
 
 
 class Ending(Record):
@@ -245,6 +249,12 @@ class TaskState(Record):
     """The tree that a follow-up began with; None where that is `base_tree`."""
     earlier: str = ""
     """The earlier tasks of the session and their results, for every task prompt."""
+    continues: str | None = None
+    """The task of the same session whose conversation goes on in the first run of this one."""
+    left_tree: str | None = None
+    """The tree that it ended with."""
+    since: str = ""
+    """What happened since its conversation ended, one line each."""
     said: tuple[TaskMessage, ...] = ()
     """The messages of a person that a role has received."""
     goes_on_from: str | None = None
@@ -258,6 +268,8 @@ class TaskState(Record):
     """Its class requires a review."""
     wants_review: bool | None = None
     """The person's own choice about a review, if any."""
+    wants_plan: bool = False
+    """Explorer and planner work before the implementer, whatever the class."""
     named_class: str = ""
     """The class as the person named it; empty where the words decide."""
     repair_seconds: float = 0

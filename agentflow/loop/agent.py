@@ -5,7 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.fold import advance, begin_run
-from agentflow.core.messages import DEFAULT_ROOM, ContextLimits, Message, Notice, Speaker, Text, ToolSpec
+from agentflow.core.messages import (
+    DEFAULT_ROOM,
+    ContextLimits,
+    Message,
+    Notice,
+    ServerToolPart,
+    Speaker,
+    Text,
+    Thought,
+    ToolSpec,
+)
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Journal, Ledger, Model, Observer, Runner, Watch, Workspace
 from agentflow.core.record import Record, copy_shared
@@ -18,6 +28,8 @@ from agentflow.hooks.entries import to_skill_scope
 from agentflow.loop.open_skills import list_active_names
 from agentflow.tools.registry import to_spec
 from agentflow.tools.shell import RECALL
+
+_OWN = (Thought, ServerToolPart)
 
 
 class Persona(Record):
@@ -61,8 +73,8 @@ class Surroundings(Record):
     """Returns the person's new messages, by the number of the run's turns."""
     settle: Callable[[], Awaitable[None]] | None = None
     """Waits for what has to be known before a call may change anything."""
-    take_news: Callable[[], str] | None = None
-    """Returns what became known meanwhile, to be told once."""
+    take_news: Callable[[int], Awaitable[str]] | None = None
+    """Returns what became known meanwhile, by the number of the run's turns; it is told once."""
     changed: ListChanged | None = None
     """Returns the files that the task has changed so far."""
     mutate: Mutate | None = None
@@ -134,8 +146,12 @@ def add_notice(agent: Agent, run: Run, text: str, notice: Notice) -> Run:
     return note(agent, run, MessageAdded(message=message, notice=notice))
 
 
-def open_run(agent: Agent, prompt: str, earlier: Run | None = None) -> Run:
-    """Begin a run on a task prompt, with a conversation of its own or in that of an earlier run."""
+def open_run(agent: Agent, prompt: str, earlier: Run | None = None, followed: Run | None = None) -> Run:
+    """Begin a run on a task prompt, with a conversation of its own or in that of an earlier run.
+
+    `followed` is a run of an earlier task, whose messages are copied.
+    """
+    known = followed.head.shown if followed else ()
     head = RunOpened(
         run=agent.around.number,
         role=agent.role.part or agent.role.name,
@@ -148,8 +164,17 @@ def open_run(agent: Agent, prompt: str, earlier: Run | None = None) -> Run:
         parent=agent.parent,
         concatenates=agent.role.concatenates,
         angle=agent.around.angle,
-        shown=agent.around.shown,
+        shown=(*known, *agent.around.shown),
         continues=earlier.head.run if earlier else None,
+        history=_copy_messages(followed, agent.model_id) if followed else (),
     )
     agent.around.journal.append(head)
     return add_notice(agent, begin_run(head, earlier), prompt, Notice.FAILED if earlier else Notice.BRIEF)
+
+
+def _copy_messages(run: Run, model: str) -> tuple[Message, ...]:
+    """Return the messages of a run for a model; what only the model that wrote it takes back is left out."""
+    if run.head.model == model:
+        return run.messages
+    kept = ((each, tuple(part for part in each.parts if not isinstance(part, _OWN))) for each in run.messages)
+    return tuple(message.replace(parts=parts) for message, parts in kept if parts)

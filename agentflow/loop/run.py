@@ -59,12 +59,14 @@ _UNKNOWN = "interrupted: whether this was done is unknown and it was not repeate
 PARALLEL_CHILDREN = 3
 
 
-async def run_agent(agent: Agent, prompt: str, earlier: Run | None = None) -> Run:
+async def run_agent(
+    agent: Agent, prompt: str, earlier: Run | None = None, followed: Run | None = None
+) -> Run:
     """Run a role on a task prompt until it has a result, waits for a person, or a limit ends it.
 
-    The conversation of an earlier run goes on, if there is one.
+    The conversation of an earlier run goes on, if there is one, or that of a run of an earlier task.
     """
-    return await _drive(agent, await announce_start(agent, open_run(agent, prompt, earlier)))
+    return await _drive(agent, await announce_start(agent, open_run(agent, prompt, earlier, followed)))
 
 
 async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
@@ -122,7 +124,7 @@ def _report_end(agent: Agent, run: Run, outcome: RunOutcome, begin: float) -> No
 
 async def ask_model(agent: Agent, run: Run) -> Run:
     """Send the run to the model and add its reply; hooks may block either."""
-    run = await announce_turn(agent, _add_messages(agent, run))
+    run = await announce_turn(agent, await _add_messages(agent, run))
     if is_stopped(run):
         return run
     messages = repair_messages(agent, run.messages, run.sent)
@@ -145,9 +147,9 @@ async def ask_model(agent: Agent, run: Run) -> Run:
     return await _add_reply(agent, run, reply, round(time.monotonic() - begin, 3))
 
 
-def _add_messages(agent: Agent, run: Run) -> Run:
-    news = agent.around.take_news() if agent.around.take_news else ""
-    if news and not any(news in message.text for message in run.messages):
+async def _add_messages(agent: Agent, run: Run) -> Run:
+    news = await agent.around.take_news(run.turns) if agent.around.take_news else ""
+    if news and not run.head.history and not any(news in message.text for message in run.messages):
         run = add_notice(agent, run, news, Notice.NEWS)
     for text in agent.around.take_messages(run.turns) if agent.around.take_messages else ():
         agent.observe(PersonSaid(run=agent.around.number, turn=run.turns, text=to_one_line(text)))

@@ -3,18 +3,16 @@
 import re
 from typing import NamedTuple
 
-from agentflow.core.languages import is_test_path
+from agentflow.core.languages import is_document_path, is_test_path
 from agentflow.core.regex import regex
 from agentflow.core.routing import Action, Classification, RiskRule
 from agentflow.core.task import Complexity, Phase
 from agentflow.routing.clauses import (
     Clause,
     Mood,
-    Targets,
     drop_quoted,
     find_lead,
     find_phrases,
-    find_targets,
     is_about_file_text,
     is_about_text,
     split_clauses,
@@ -35,20 +33,10 @@ RANK = (
 _MENDS = ("fix", "repair", "mend", "correct", "resolve", "debug")
 
 MOST_FILES = 5
-"""A change of more files is complex."""
+"""A change of more product files is complex."""
 
 _FAILING = regex(r"\b(fail\w*|red|broken|pass(es|ing)?|green)\b", re.IGNORECASE)
 
-
-DIRECT = "direct"
-
-_DEFAULT = "default"
-
-SHORTENED = (_DEFAULT, "bug_hunt")
-"""The routes in whose place a failing check leads to the direct one."""
-
-_CLEAR = 2
-"""The highest score of a text that is clear enough to go without a plan."""
 
 QUESTION = "question"
 
@@ -104,13 +92,9 @@ def classify(text: str, table: Table) -> Classification:
     found = find_ambiguities(text, said, table)
     score = sum(table.weights[name] for name in found)
     choice = _choose_change(text, said, table) if mood is Mood.CHANGE else _choose_reading(mood, said, table)
-    if choice.route == _DEFAULT and score <= _CLEAR and is_concrete(text):
-        choice = choice._replace(route=DIRECT, reasons=(*choice.reasons, "names what to look up"))
     is_anchored = is_concrete(text) and any(clause.head for clause in said)
     # a known verb with a concrete target lowers the level of ambiguity by one
     level = sum(score > last for last in _LAST_SCORES)
-    targets = find_targets(text, frozenset({"any"}), lambda _: frozenset())
-    is_about_failures = choice.route in SHORTENED and targets != Targets()
     return Classification(
         complexity=choice.complexity,
         route=choice.route,
@@ -122,15 +106,8 @@ def classify(text: str, table: Table) -> Classification:
         ambiguities=found,
         hints=choice.hints,
         steps=table.list_steps(choice.route, choice.complexity),
-        steps_if_failing=table.list_steps(DIRECT, choice.complexity) if is_about_failures else (),
-        requires=table.list_required(choice.complexity),
+        requires=table.list_required(choice.complexity, choice.route),
     )
-
-
-def keep_all_roles(found: Classification, table: Table) -> Classification:
-    """Return a classification with every role, for a model that costs nothing."""
-    route = _DEFAULT if found.route == DIRECT else found.route
-    return found.replace(route=route, steps=table.list_steps(route, found.complexity), steps_if_failing=())
 
 
 def use_named_class(found: Classification, name: str, table: Table) -> Classification:
@@ -148,8 +125,7 @@ def use_named_class(found: Classification, name: str, table: Table) -> Classific
         decided=(f"named by a person: {name}", *(found.decided if fits else ())),
         hints=found.hints if fits else (),
         steps=steps,
-        steps_if_failing=found.steps_if_failing if fits else (),
-        requires=table.list_required(complexity),
+        requires=table.list_required(complexity, route),
     )
 
 
@@ -200,14 +176,14 @@ def _choose_by_risk(heard: tuple[Clause, ...], spoken: str, table: Table) -> Rou
 
 
 def _choose_by_size(kind: str | None, files: tuple[str, ...], spoken: str, table: Table) -> RouteChoice:
-    count = classify_size(len(files)) if files else Complexity.IMPLEMENTATION
-    if kind == "refactor":
-        return RouteChoice(Complexity.COMPLEX, kind, (kind,))
-    wide = find_phrases(table.routing.keywords.get(Complexity.COMPLEX, ()), spoken)
+    product = [file for file in files if not (is_test_path(file) or is_document_path(file))]
+    count = classify_size(len(product)) if files else Complexity.IMPLEMENTATION
+    wide = find_phrases(table.wide, spoken) if kind == "refactor" else ()
     named = [to_plain_words(file) for file in files]
-    is_wide = any(not any(f"{phrase} in {file}" in spoken for file in named) for phrase in wide)
-    if count is Complexity.COMPLEX or is_wide:
-        return RouteChoice(Complexity.COMPLEX, "full", ())
+    found = [phrase for phrase in wide if not any(f"{phrase} in {file}" in spoken for file in named)]
+    found += find_phrases(table.routing.keywords.get(Complexity.COMPLEX, ()), spoken)
+    if count is Complexity.COMPLEX or found:
+        return RouteChoice(Complexity.COMPLEX, "full", tuple(f"complex: {phrase}" for phrase in found))
     if kind:
         return RouteChoice(Complexity.IMPLEMENTATION, kind, (kind,))
     if not files:

@@ -5,19 +5,15 @@ from types import MappingProxyType
 
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import Classified
+from agentflow.core.languages import is_document_path, is_test_path
 from agentflow.core.record import copy_shared
 from agentflow.core.routing import Classification, Requirement
 from agentflow.core.task import Complexity, Gate, GateStatus, Phase, StandingChange, Status, TaskState
-from agentflow.core.test_ids import get_test_place
 from agentflow.core.verdict import Caveat
 from agentflow.routing.classify import (
-    DIRECT,
-    MOST_FILES,
-    SHORTENED,
     choose_higher,
     classify,
     classify_size,
-    keep_all_roles,
     list_risks,
     use_named_class,
 )
@@ -49,7 +45,6 @@ JUDGING = (Phase.REVIEW, Phase.VERIFICATION)
 _DONE = frozenset({GateStatus.PASSED, GateStatus.SKIPPED})
 _OPEN = frozenset({GateStatus.PENDING, GateStatus.IN_PROGRESS})
 DEEP_DIVE = "deep_dive"
-_NAMED = 3
 
 
 def find_next_phase(task: TaskState) -> Phase | None:
@@ -175,36 +170,19 @@ def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]
 def classify_words(task: TaskState, table: Table) -> Classification:
     """Return the classification of a task's words, in the class that the person named, if any."""
     found = classify((task.invoked.purpose if task.invoked else "") or task.task, table)
-    found = use_named_class(found, task.named_class, table) if task.named_class else found
-    return found if task.spares_tokens else keep_all_roles(found, table)
-
-
-def shorten_route(
-    task: TaskState, failing: frozenset[str], table: Table
-) -> tuple[TaskState, Classified | None]:
-    """Return the task on the direct route, if it is about checks that fail already in a few files."""
-    files = {get_test_place(test) for test in failing}
-    if not (task.spares_tokens and task.route in SHORTENED and 0 < len(files) <= MOST_FILES):
-        return task, None
-    kept = {*table.list_steps(DIRECT, task.task_complexity), *JUDGING}
-    steps = tuple(phase for phase in task.steps if phase in kept)
-    named = ", ".join(sorted(failing)[:_NAMED]) + (" …" if len(failing) > _NAMED else "")
-    return _shorten(task, DIRECT, steps, f"failing before the task: {named}")
+    return use_named_class(found, task.named_class, table) if task.named_class else found
 
 
 def skip_roles_before(task: TaskState) -> tuple[TaskState, Classified]:
     """Return the task without the roles before the implementer, whose change is found already."""
     skipped = (Phase.EXPLORATION, Phase.PLANNING, *((Phase.REVIEW,) if task.model == "repair" else ()))
     steps = tuple(phase for phase in task.steps if phase not in skipped)
-    return _shorten(task, task.route, steps, "the built-in repair engine found a change")
-
-
-def _shorten(
-    task: TaskState, route: str, steps: tuple[Phase, ...], reason: str
-) -> tuple[TaskState, Classified]:
-    event = Classified(complexity=task.task_complexity, route=route, score=0, reasons=(reason,), steps=steps)
+    reason = "the built-in repair engine found a change"
+    event = Classified(
+        complexity=task.task_complexity, route=task.route, score=0, reasons=(reason,), steps=steps
+    )
     decided = {Phase.REFINEMENT: task.get_gate(Phase.REFINEMENT)}
-    return set_route(task.replace(gates=decided), route, steps), event
+    return set_route(task.replace(gates=decided), task.route, steps), event
 
 
 def _explore_deeply(task: TaskState) -> tuple[TaskState, Classified]:
@@ -222,6 +200,8 @@ def _steps_for(task: TaskState, found: Classification) -> tuple[Phase, ...]:
         steps.add(Phase.REVIEW)
     if task.wants_review is False:
         steps.discard(Phase.REVIEW)
+    if task.wants_plan and Phase.IMPLEMENTATION in steps:
+        steps |= {Phase.EXPLORATION, Phase.PLANNING}
     if task.explored and Phase.IMPLEMENTATION in steps:
         steps.discard(Phase.EXPLORATION)
     return tuple(phase for phase in Phase if phase in steps)
@@ -231,13 +211,14 @@ def reclassify_by_plan(task: TaskState, table: Table) -> tuple[TaskState, Classi
     """Return the task in a higher class, if its plan names more files or a high risk."""
     assert task.plan is not None
     files = {file for step in task.plan.steps for file in step.files}
+    product = [file for file in files if not (is_test_path(file) or is_document_path(file))]
     words = "\n".join((task.plan.summary, *(step.title for step in task.plan.steps), *sorted(files)))
     found = () if is_about_text(task.task) else list_risks(words, table)
-    return _raise_class(task, len(files), tuple(f"the plan: {reason}" for reason in found), table)
+    return _raise_class(task, len(product), tuple(f"the plan: {reason}" for reason in found), table)
 
 
 def reclassify_by_size(task: TaskState, files: int, table: Table) -> tuple[TaskState, Classified | None]:
-    """Return the task in a higher class, if it changed more files."""
+    """Return the task in a higher class, if it changed more product files."""
     return _raise_class(task, files, (), table)
 
 
@@ -249,7 +230,7 @@ def _raise_class(
     complexity = choose_higher(before, Complexity.COMPLEX if risks else classify_size(files))
     if complexity is before and not (risks and not task.forced):
         return task, None
-    needs_review = Requirement.REVIEW in table.list_required(complexity)
+    needs_review = task.review_required or Requirement.REVIEW in table.list_required(complexity)
     task = task.replace(
         task_complexity=complexity, forced=task.forced or bool(risks), review_required=needs_review
     )

@@ -47,6 +47,7 @@ class Table(Record):
     polite: Words
     requests: Words
     kinds: dict[str, Words]
+    wide: Words
     report: Words
     files: FileWords
     weights: dict[str, int]
@@ -57,8 +58,12 @@ class Table(Record):
     hollow: Words
     english: Words
 
-    def list_required(self, complexity: Complexity) -> tuple[Requirement, ...]:
-        return self.routing.requires.get(complexity, ())
+    def list_required(self, complexity: Complexity, route: str = "") -> tuple[Requirement, ...]:
+        """Return what a change of a class has to pass; a route with a review requires one."""
+        wanted = self.routing.requires.get(complexity, ())
+        steps = self.routing.routes.get(route, ())
+        is_reviewed = {Phase.IMPLEMENTATION, Phase.REVIEW} <= {*steps}
+        return tuple(dict.fromkeys((*wanted, Requirement.REVIEW))) if is_reviewed else wanted
 
     def list_steps(self, route: str, complexity: Complexity) -> tuple[Phase, ...]:
         """Return the phases whose role runs, in order; a review that the class requires is among them."""

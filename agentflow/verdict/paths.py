@@ -10,7 +10,7 @@ from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.observing import Reads
 from agentflow.checks.repository import PYTEST_SETTINGS
 from agentflow.core.evidence import STALL_SECONDS, CheckRun, Side, Surface
-from agentflow.core.languages import is_source
+from agentflow.core.languages import is_document_path, is_source
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.task import TaskState
@@ -26,7 +26,6 @@ from agentflow.verdict.surface import (
     find_kind_for_verdict,
     find_surface,
     is_check_file,
-    is_document_path,
 )
 from agentflow.verdict.syntax import parse_python
 from agentflow.workspace.git import Git

@@ -5,14 +5,22 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache, lru_cache
-from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, find_dot_folder, get_table
 from agentflow.core.check_command import split_command
 from agentflow.core.evidence import Check, Surface
-from agentflow.core.languages import GO, PYTHON, SCRIPTS, SHELL, TEST_PATHS, gather, is_source
+from agentflow.core.languages import (
+    GO,
+    PYTHON,
+    SCRIPTS,
+    SHELL,
+    TEST_PATHS,
+    gather,
+    is_document_path,
+    is_source,
+)
 from agentflow.core.regex import compile_glob, regex, to_expression
 from agentflow.verdict.mixed_files import is_shared
 from agentflow.verdict.reach import find_declared, find_leads
@@ -50,13 +58,6 @@ _GLOBS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
-_DOCUMENT_NAME = regex(
-    r"(?:readme|changelog|changes|history|news|contributing|contributors|authors|licen[sc]e|copying|notice"
-    r"|security|code_of_conduct|governance|maintainers|roadmap)(?:\.[a-z]{2})?",
-    re.IGNORECASE,
-)
-_DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation"})
-_DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
 _FIRST_IMPORTED = regex(r"(?:src/)?([A-Za-z_]\w*)(?:/.+)?(?:\.[\w-]+)*\.(?:pyc?|pyd|so)")
 _SHELL_SCRIPT = regex(
     rf"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w-]+(?:{'|'.join(map(re.escape, SHELL))}))(?![\w.])"
@@ -149,15 +150,6 @@ def _pattern_of_kinds() -> re.Pattern[str]:
 @cache
 def _any(globs: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{compile_glob(glob).pattern})" for glob in globs), re.DOTALL)
-
-
-def is_document_path(name: str) -> bool:
-    """Return whether a path is that of text for people."""
-    path = PurePosixPath(name)
-    is_top = len(path.parts) == 1 and (path.suffix or path.name.isupper())
-    is_named = _DOCUMENT_NAME.fullmatch(path.stem) and path.suffix in {*_DOCUMENT_ENDINGS, ".txt", ""}
-    is_placed = path.suffix in _DOCUMENT_ENDINGS and path.parts[0] in _DOCUMENT_FOLDERS
-    return bool((is_top and is_named) or is_placed)
 
 
 def is_document(change: ChangedTexts) -> bool:

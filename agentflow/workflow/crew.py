@@ -14,6 +14,7 @@ from agentflow.core.ports import Model, ToolSource, Watch
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE, ROLE_OF
+from agentflow.core.run import Run
 from agentflow.core.task import ChecksBeside, Phase, TaskMessage, TaskState
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
@@ -28,7 +29,7 @@ from agentflow.routing.route import JUDGING
 from agentflow.routing.table import Table
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
-from agentflow.store.journal import RunFile, load_run, read_messages
+from agentflow.store.journal import RunFile, load_run, load_runs, read_messages
 from agentflow.store.ledger import TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
@@ -106,8 +107,12 @@ class Crew(Record):
     """The checks before the task, where its first role may begin beside them."""
     grace: float | None = None
     """How many seconds that role waits for them; None for as long as they take."""
+    recorded_beside: ChecksBeside | None = None
+    """What ran beside the first role of the recorded task, where a task is replayed."""
     mutate: Callable[[str, str, Callable[[], bool]], str] = lambda *_: ""
     """Tells which lines no test notices of what differs from a tree, as `ToolContext.mutate` does."""
+    recorded_conversation: Run | None = None
+    """The conversation that a recorded task went on with, where a task is replayed."""
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
     """Returns what a person said in the recorded task, by run and turns, where a task is replayed."""
 
@@ -287,6 +292,9 @@ class Crew(Record):
         """Return the task as its first role finds it, if that begins beside the checks before the task."""
         if not self._begins_beside(task, phase):
             return task
+        task = task.replace(first_try=None)
+        if isinstance(task.beside, ChecksBeside) and task.beside.is_search:
+            return task
         surface = Surface(added=task.surface.added, removed=task.surface.removed)
         return task.replace(baseline=(), blocked={}, foreign_errors=(), surface=surface)
 
@@ -309,9 +317,18 @@ class Crew(Record):
     def _find_own_changes(self) -> dict[str, bool]:
         """Return the files that differ from before the task or step, and whether it changed each itself."""
         seen = self.take_tree(self.store.task)
-        seen = seen.replace(base_tree=self.since or seen.base_tree)
+        seen = seen.replace(base_tree=self.since or seen.start_tree or seen.base_tree)
         own = {change.path for change in self.list_changes(seen)}
         return {change.path: change.path in own for change in self.list_changes(seen.replace(hook_files={}))}
+
+    def recall_followed(self, task_id: str) -> Run | None:
+        """Return the newest run of an earlier task that worked for itself and judged nothing."""
+        if self.recall_messages is not None:
+            return self.recorded_conversation
+        roles = {ROLE_OF[phase] for phase in (Phase.EXPLORATION, Phase.IMPLEMENTATION)}
+        runs = tuple(load_runs(self.store.folder.with_name(task_id)))
+        own = (run for run in reversed(runs) if run.head.parent is None and not run.head.angle)
+        return next((run for run in own if run.head.role in roles), None)
 
     def gather_material(self, task: TaskState) -> Material:
         """Return what a prompt or a report quotes beside the state."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
 from agentflow.core.events import Answered, Classified, Retried
 from agentflow.core.fold import DELEGATE
+from agentflow.core.languages import is_document_path
 from agentflow.core.messages import Stop, Usage, sum_usage
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind, decide_now
 from agentflow.core.record import Record
@@ -19,7 +20,9 @@ from agentflow.routing.classify import MOST_FILES
 from agentflow.routing.route import reclassify_by_plan, reclassify_by_size
 from agentflow.store.journal import load_run
 from agentflow.verdict.ending import end_without_result, fail
+from agentflow.verdict.surface import is_check_file
 from agentflow.workflow.crew import Crew
+from agentflow.workflow.early_checks import try_repair
 from agentflow.workflow.gates import (
     decide_gate,
     decide_or_suspend,
@@ -28,9 +31,9 @@ from agentflow.workflow.gates import (
     record_answer,
     suspend_for,
 )
-from agentflow.workflow.refinement import try_repair
 from agentflow.workflow.task_prompt import (
     list_plan_lines,
+    write_follow_prompt,
     write_iteration_prompt,
     write_proving_prompt,
     write_task_prompt,
@@ -48,6 +51,8 @@ class RunPrompt(Record):
     text: str
     earlier: Run | None = None
     """The run whose conversation the prompt continues."""
+    followed: Run | None = None
+    """The run of an earlier task whose conversation it continues."""
     is_step: bool = False
     """True if it is for a step of the plan, whose run is found by name as other steps change the text."""
 
@@ -110,7 +115,26 @@ def _write_prompt(crew: Crew, phase: Phase) -> RunPrompt:
     if earlier := _find_earlier_run(crew, phase):
         write = write_proving_prompt if task.is_proving else write_iteration_prompt
         return RunPrompt(name="", text=write(task, material), earlier=earlier)
+    if followed := _find_followed_run(crew, phase):
+        is_known = {each.path for each in task.excerpts if followed.mentions(each.path)}
+        left = tuple(each for each in task.excerpts if each.path not in is_known)
+        is_other = followed.head.role != ROLE_OF[phase]
+        text = write_follow_prompt(task.replace(excerpts=left), phase, material, is_other_role=is_other)
+        return RunPrompt(name="", text=text, followed=followed)
     return RunPrompt(name="", text=write_task_prompt(task, phase, material))
+
+
+def _find_followed_run(crew: Crew, phase: Phase) -> Run | None:
+    """Return the run of the task before whose conversation the first role of this one goes on with."""
+    task = crew.store.task
+    is_first = phase in task.steps[:1] and task.iteration == 1 and not (task.is_found or task.is_proving)
+    if task.continues is None or not is_first or phase in task.asked:
+        return None
+    run = crew.recall_followed(task.continues)
+    if run is None or run.outcome is None or run.pause is not None or run.active is not None:
+        return None
+    fits = max(run.tokens, run.used[-1].tokens if run.used else 0) < crew.room(run.head.model).compacted_at
+    return run if fits and not run.is_archived and run.head.model != REPAIR else None
 
 
 def _find_earlier_run(crew: Crew, phase: Phase) -> Run | None:
@@ -150,7 +174,7 @@ async def _attempt(crew: Crew, phase: Phase, prompt: RunPrompt, number: int, sav
     if saved is not None and saved.outcome is None and not saved.used and saved.head.model != agent.model_id:
         return await _attempt(crew, phase, prompt, store.task.runs + 1, None)  # its model was corrected
     if saved is None:
-        run = await run_agent(agent, prompt.text, prompt.earlier)
+        run = await run_agent(agent, prompt.text, prompt.earlier, prompt.followed)
     else:
         store.change(saved.changes)
         answer = store.task.answers.get(saved.pause.pending.id) if saved.pause else None
@@ -260,7 +284,8 @@ def accept(crew: Crew, task: TaskState, agent: str) -> TaskState:
         crew.store.emit(event)
     if task.reads_only and (ending := end_without_answer(task)):
         return end_in_phase(task, phase, ending)
-    if phase is Phase.IMPLEMENTATION and task.change is not None and not crew.list_changes(task):
+    is_unchanged = task.tree == task.start_tree or not crew.list_changes(task)
+    if phase is Phase.IMPLEMENTATION and task.change is not None and is_unchanged:
         said = f"{FailReason.NOTHING_CHANGED.of()}; the {ROLE_OF[phase]} says:\n{task.change.summary}"
         return end_in_phase(task, phase, fail(said), agent=agent)
     if phase is Phase.PLANNING and (item := _find_unconfirmed(task)):
@@ -298,7 +323,11 @@ def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, C
     if phase is Phase.PLANNING:
         return reclassify_by_plan(task, crew.table)
     if phase is Phase.IMPLEMENTATION:
-        return reclassify_by_size(task, len(crew.list_changes(task)), crew.table)
+        paths = (change.path for change in crew.list_changes(task))
+        product = [
+            each for each in paths if not (is_check_file(task.surface, each) or is_document_path(each))
+        ]
+        return reclassify_by_size(task, len(product), crew.table)
     return task, None
 
 

@@ -1,6 +1,6 @@
-"""The checks on the files from before the task, beside the reading with which the first role begins."""
+"""The checks before the task, and the engine's search for a repair, beside the first role's reading."""
 
-import math
+import time
 from collections.abc import Callable, Iterator
 
 import anyio
@@ -8,17 +8,23 @@ import anyio
 from agentflow.checks.repository import TEST_COMMAND
 from agentflow.core.check_command import format_command
 from agentflow.core.errors import AgentflowError
-from agentflow.core.events import Warned
-from agentflow.core.evidence import CheckName, describe_end
+from agentflow.core.events import RepairTried, Warned
+from agentflow.core.evidence import RED, CheckName, describe_end
+from agentflow.core.role import FirstTry
 from agentflow.core.task import ChecksBeside, Phase, TaskState
+from agentflow.model.tiers import REPAIR
 from agentflow.routing.clauses import is_only_about_checks
 from agentflow.verdict.case import find_faults
 from agentflow.verdict.notes import explain_uncounted
 from agentflow.verdict.paths import examine_base
+from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.gates import format_check
 from agentflow.workflow.task_prompt import write_base_news
 
+_SEARCH_SECONDS = 3.0
+"""How long the first edit waits for the search."""
+_STOPPED = "the search was stopped at your first edit or command; it had found nothing by then"
 _FOUND = ("baseline", "surface", "ignored", "blocked", "foreign_errors")
 """The keys of a task that its base run fills in."""
 
@@ -44,58 +50,117 @@ class EarlyChecks:
     Until then it is in no saved state, so that a task that is killed meanwhile runs them again.
     """
 
-    def __init__(self, begin: Callable[..., object], grace: float) -> None:
-        self._begin = begin
-        self._grace = grace
-        self._done = anyio.Event()
+    def __init__(self, begin: Callable[..., object], grace: float, recorded: ChecksBeside | None) -> None:
+        """Set how many seconds the first request waits, or what a recorded task did."""
+        self._begin, self._grace, self._recorded = begin, grace, recorded
+        self._examined, self._done = anyio.Event(), anyio.Event()
+        self._search = anyio.CancelScope()
         self._found: TaskState | None = None
         self._failure: AgentflowError | None = None
-        self._news = ""
 
     def start(self, crew: Crew, task: TaskState) -> None:
         self._begin(self._run, crew, task)
 
     async def _run(self, crew: Crew, task: TaskState) -> None:
         try:
-            self._found = await examine(crew, task)
+            self._found = task if task.baseline else await examine(crew, task)
+            self._examined.set()
+            with self._search:
+                self._found = await try_first(crew, self._found)
         except AgentflowError as error:
             self._failure = error
+        if self._search.cancelled_caught and self._found is not None:
+            self._found = self._found.replace(first_try=FirstTry(account=_STOPPED, iteration=task.iteration))
+        self._examined.set()
         self._done.set()
 
-    async def wait(self, seconds: float = math.inf) -> TaskState | None:
-        """Return the task with the result, or None if that takes longer. Raises what the run raised."""
-        with anyio.move_on_after(seconds):
-            await self._done.wait()
-            if self._failure is not None:
-                raise self._failure
-            return self._found
-        return None
+    async def _wait(self, done: anyio.Event) -> TaskState:
+        await done.wait()
+        if self._failure is not None:
+            raise self._failure
+        assert self._found is not None
+        return self._found
 
     async def find_soon(self, crew: Crew, task: TaskState) -> TaskState:
-        """Return the task with the result, or as one whose first role begins beside the run."""
+        """Return the task with the result, or as one whose first role begins beside what still runs."""
         self.start(crew, task)
-        found = await self.wait(self._grace) if self._grace else None
-        return found or task.replace(beside=ChecksBeside(phase=task.steps[0]))
+        if self._recorded is not None:
+            is_search = self._recorded.is_search
+        else:
+            with anyio.move_on_after(0 if task.follows else self._grace):
+                return await self._wait(self._done)
+            is_search = self._examined.is_set()
+        found = await self._wait(self._examined) if is_search else task
+        return found.replace(beside=ChecksBeside(phase=task.steps[0], is_search=is_search), first_try=None)
 
     async def settle(self, crew: Crew) -> None:
         """Wait for the result and save it; nothing where that is done."""
         task = crew.store.task
-        if not awaits_base(task):
+        if not isinstance(task.beside, ChecksBeside) or task.beside.is_settled:
             return
-        found = await self.wait()
-        assert found is not None
-        assert isinstance(task.beside, ChecksBeside)
+        await self._wait(self._examined)
+        with anyio.move_on_after(_SEARCH_SECONDS) as late:
+            await self._done.wait()
+        if late.cancelled_caught:
+            self._search.cancel()
+        found = await self._wait(self._done)
+        first_try = found.first_try and found.first_try.replace(refused="you had begun")
+        beside = task.beside.replace(is_settled=True)
         task = crew.store.task.replace(
-            beside=task.beside.replace(is_settled=True), **{key: getattr(found, key) for key in _FOUND}
+            beside=beside,
+            first_try=first_try,
+            **{key: getattr(found, key) for key in _FOUND},
         )
-        gate = task.get_gate(Phase.REFINEMENT).replace(message=describe_base(crew, task))
-        crew.store.save(task.with_gate(Phase.REFINEMENT, gate))
+        if not beside.is_search:
+            gate = task.get_gate(Phase.REFINEMENT).replace(message=describe_base(crew, task))
+            task = task.with_gate(Phase.REFINEMENT, gate)
+        crew.store.save(task)
 
-    def take_news(self, crew: Crew) -> str:
-        """Return what the role that began beside the run is told of it, once it is there."""
-        if not self._news and not awaits_base(crew.store.task):
-            self._news = write_base_news(crew.gather_material(crew.store.task))
-        return self._news
+    async def take_news(self, crew: Crew, turns: int) -> str:
+        """Return what the role that began beside the run is told of it, once it is there.
+
+        A replay tells it before the same request as the recorded task.
+        """
+        is_due = self._done.is_set() if self._recorded is None else self._recorded.told == turns
+        if is_due:
+            await self.settle(crew)
+        task, beside = crew.store.task, crew.store.task.beside
+        if not isinstance(beside, ChecksBeside) or not beside.is_settled or beside.told not in (None, turns):
+            return ""
+        if beside.told is None:
+            crew.store.save(task.replace(beside=beside.replace(told=turns)))
+        return write_base_news(task, crew.gather_material(task))
+
+
+async def try_first(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with what the engine finds for a text that asks for nothing but passing checks."""
+    if task.follows or task.forced or not is_only_about_checks(task.task):
+        return task
+    runs = [
+        run for run in crew.checking.find_runs(task.baseline) if run.evidence is not None and not run.green
+    ]
+    failing = frozenset[str]().union(*(run.list_ids(*RED) or {str(run.check.name)} for run in runs))
+    is_asked = bool(find_target_tests(crew.git, task.base_tree, task.task, failing).asked)
+    return await try_repair(crew, task) if is_asked else task
+
+
+async def try_repair(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with what the repair engine finds without a request, if it may search.
+
+    Raises ModelRejected where the engine is the task's model and finds nothing.
+    """
+    is_known = task.first_try is not None and task.first_try.iteration == task.iteration
+    search = None if is_known else crew.search_repair(task)
+    if search is not None:
+        from agentflow.repair.engine import work_in_thread  # noqa: PLC0415  # only where tests fail
+
+        begin, is_alone = time.monotonic(), crew.model.name == REPAIR
+        tried = await work_in_thread(search.mend if is_alone else search.look)
+        task = task.replace(first_try=tried and tried.replace(iteration=task.iteration))
+        if tried:
+            took = round(time.monotonic() - begin, 3)
+            crew.store.emit(RepairTried(found=bool(tried.files), account=tried.account, seconds=took))
+    return task
 
 
 def awaits_base(task: TaskState) -> bool:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -10,30 +9,27 @@ from itertools import islice
 from pathlib import Path
 
 from agentflow.checks.python import choose_interpreter
-from agentflow.core.events import RepairTried
 from agentflow.core.evidence import RED
 from agentflow.core.languages import find_language, is_source
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.regex import regex
 from agentflow.core.routing import Action, Classification
-from agentflow.core.task import Excerpt, GateStatus, Intent, Status, TaskState
+from agentflow.core.task import ChecksBeside, Excerpt, GateStatus, Intent, Status, TaskState
 from agentflow.core.test_ids import find_test_files, get_test_function
 from agentflow.library.instructions import load_instructions
 from agentflow.model.tiers import REPAIR
 from agentflow.redact import list_some, to_one_line
-from agentflow.routing.clauses import Mood, Targets, is_only_about_checks, split_clauses
+from agentflow.routing.clauses import Mood, split_clauses
 from agentflow.routing.route import (
     classify_task,
     classify_words,
-    shorten_route,
     skip_roles_before,
 )
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, find_definition, read_short_file
 from agentflow.verdict.surface import is_check_file
-from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.early_checks import awaits_base, describe_base, examine
+from agentflow.workflow.early_checks import describe_base, examine, try_first, try_repair
 from agentflow.workflow.gates import add_assumption, decide_gate, decide_or_suspend, make_pending, suspend_for
 from agentflow.workflow.session import announce_instructions
 from agentflow.workflow.task_prompt import MAX_FAILING, take_last_lines
@@ -67,35 +63,31 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         return decide_gate(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
     await crew.reach()
     task = crew.checking.add_wellknown(task)
-    # what fails before the task decides its route, or is all that it is about
-    is_about = classify_words(task, crew.table).steps_if_failing or is_only_about_checks(task.task)
-    needs_base = is_about or task.model == REPAIR
-    may_begin = crew.base is not None and task.follows is None and not needs_base
-    task = await (crew.base.find_soon if crew.base and may_begin else examine)(crew, task)
+    task = await (crew.base.find_soon if crew.base else examine)(crew, task)
     task = await _survey(crew, task)
-    if awaits_base(task):
+    if isinstance(task.beside, ChecksBeside) and not task.beside.is_search:
         return decide_gate(task, GateStatus.PASSED, "- the checks run beside the first role")
-    message, fixes_checks = describe_base(crew, task), is_only_about_checks(task.task)
-    if task.follows is None:
-        wanted = _find_wanted(crew, task)
-        task, event = shorten_route(task, wanted.asked | wanted.guessed, crew.table)
-        if event:
-            crew.store.emit(event)
-        if wanted.asked and fixes_checks and not task.forced and crew.model.name != REPAIR:
-            task = await try_repair(crew, task)
+    message = describe_base(crew, task)
     if crew.model.name == REPAIR:
         crew.store.save(task)  # where nothing is found, the task ends here
         task = await try_repair(crew, task)
+    elif crew.base is None:
+        task = await try_first(crew, task)
+    if task.is_first_try:
+        task, event = skip_roles_before(task)
+        crew.store.emit(event)
     return decide_gate(task, GateStatus.PASSED, message)
 
 
 def _record_start(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with the tree it begins with, which is also its base unless it follows another."""
-    if task.follows is None:
-        tree = task.base_tree or crew.git.write_tree()
-        return task.replace(base_tree=tree, tree=tree)
-    tree = task.start_tree or crew.git.write_tree()
-    return task.replace(start_tree=tree, tree=tree)
+    key = "base_tree" if task.follows is None else "start_tree"
+    tree = getattr(task, key) or crew.git.write_tree()
+    if task.left_tree and crew.git.has_tree(task.left_tree):
+        paths = list_some(to_one_line(each.path) for each in crew.git.list_changes(task.left_tree, tree))
+        told = f"- changed by somebody else, so Read them again: {paths}" if paths else ""
+        task = task.replace(since="\n".join(filter(None, (task.since, told))), left_tree=None)
+    return task.replace(**{key: tree}, tree=tree)
 
 
 def _clarify(crew: Crew, task: TaskState) -> TaskState:
@@ -216,36 +208,6 @@ def find_languages(files: Iterable[str]) -> tuple[str, ...]:
     """Return the languages that files are written in, the main one first."""
     found = Counter(language.name for language in map(find_language, files) if language)
     return tuple(name for name, _ in found.most_common())
-
-
-def _find_wanted(crew: Crew, task: TaskState) -> Targets:
-    runs = [
-        run for run in crew.checking.find_runs(task.baseline) if run.evidence is not None and not run.green
-    ]
-    failing = frozenset[str]().union(*(run.list_ids(*RED) or {str(run.check.name)} for run in runs))
-    return find_target_tests(crew.git, task.base_tree, task.task, failing)
-
-
-async def try_repair(crew: Crew, task: TaskState) -> TaskState:
-    """Return the task with what the repair engine finds without a request, if it may search.
-
-    Raises ModelRejected where the engine is the task's model and finds nothing.
-    """
-    is_known = task.first_try is not None and task.first_try.iteration == task.iteration
-    search = None if is_known else crew.search_repair(task)
-    if search is not None:
-        from agentflow.repair.engine import work_in_thread  # noqa: PLC0415  # only where tests fail
-
-        begin, is_alone = time.monotonic(), crew.model.name == REPAIR
-        tried = await work_in_thread(search.mend if is_alone else search.look)
-        task = task.replace(first_try=tried and tried.replace(iteration=task.iteration))
-        if tried:
-            took = round(time.monotonic() - begin, 3)
-            crew.store.emit(RepairTried(found=bool(tried.files), account=tried.account, seconds=took))
-    if task.is_first_try and task.iteration == 1:
-        task, event = skip_roles_before(task)
-        crew.store.emit(event)
-    return task
 
 
 MAX_SHOWN = 3

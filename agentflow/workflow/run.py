@@ -74,7 +74,7 @@ async def _walk(crew: Crew, task: TaskState) -> TaskState:
         return await _run_route(crew, task)
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
-        crew = crew.replace(base=EarlyChecks(group.start_soon, crew.grace or 0))
+        crew = crew.replace(base=EarlyChecks(group.start_soon, crew.grace or 0, crew.recorded_beside))
         if awaits_base(task) and crew.base:
             crew.base.start(crew, task)
         try:

@@ -62,9 +62,28 @@ def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def write_base_news(material: Material) -> str:
-    """Return what a role is told of the checks that ran while it began."""
-    return _format_checks(_BEFORE_TASK, material.before, material, _format_check)
+def write_base_news(task: TaskState, material: Material) -> str:
+    """Return what a role is told of the checks, and of the search for a repair, that ran while it began."""
+    is_search = isinstance(task.beside, ChecksBeside) and task.beside.is_search
+    checks = "" if is_search else _format_checks(_BEFORE_TASK, material.before, material, _format_check)
+    return "\n\n".join(filter(None, (checks, _format_first_try(task))))
+
+
+def write_follow_prompt(task: TaskState, phase: Phase, material: Material, *, is_other_role: bool) -> str:
+    """Return what a follow-up adds to the conversation of the task before."""
+    since = f"## Since then\n{task.since}" if task.since else ""
+    parts = [
+        f"# Follow-up\n{read_prompt('follow.md')}",
+        _format_surroundings(task, phase, material) if is_other_role else "",
+        _format_task(task.replace(earlier=""), phase),
+        since,
+        *(
+            _list_reading_parts(task, phase, material)
+            if task.reads_only
+            else (_format_excerpts(task, material),)
+        ),
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def write_iteration_prompt(task: TaskState, material: Material) -> str:
@@ -250,10 +269,11 @@ def _compare_claims(task: TaskState, material: Material) -> str:
     if task.change is None:
         return ""
     claimed, changed = dict.fromkeys(task.change.files), dict.fromkeys(material.changed)
+    missing = changed.keys() - claimed.keys() if task.start_tree is None else ()
     lines = (
         ("named", claimed),
         ("named, but unchanged", claimed.keys() - changed.keys()),
-        ("changed, but missing from `files`", changed.keys() - claimed.keys()),
+        ("changed, but missing from `files`", missing),
     )
     told = (f"- {title}: {', '.join(sorted(paths))}" for title, paths in lines if paths)
     return "\n".join(("## Files that the implementer names", *told))

@@ -15,7 +15,8 @@ from tests.support.repo import NewRepo, Repo, eventually
 
 MENDED = play.CALC["calc.py"].replace("a - b", "a + b")
 LONG = 100
-"""Seconds for a search that has to come to its end, also on a busy machine."""
+PATIENT = {"repair_seconds": LONG, "first_request_seconds": LONG}
+"""Seconds for a search that has to come to its end before the first request, also on a busy machine."""
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_a_bug_of_one_operator_costs_no_request_also_after_a_kill(repo: Repo) ->
     flag = repo.home / "reached"
     give_hook(repo, f"grep -q '\"Read\"' && [ ! -e {flag} ] && touch {flag} && sleep 5; true")
     with serving(policy=honest) as server:
-        configure(repo, repair_seconds=LONG, endpoint=server.address)
+        configure(repo, **PATIENT, endpoint=server.address)
         process = repo.start("task", play.TEXT)
         eventually(flag.exists)
         os.kill(process.pid, signal.SIGKILL)
@@ -67,7 +68,7 @@ def test_a_bug_of_one_operator_costs_no_request_also_after_a_kill(repo: Repo) ->
 def test_a_repair_that_a_rule_forbids_leaves_the_work_to_the_model(repo: Repo) -> None:
     give_hook(repo, "true", permissions={"deny": ["Edit(calc.py)"]})
     with serving(refuses(400)) as server:
-        done = live(repo, server, repair_seconds=LONG)
+        done = live(repo, server, **PATIENT)
     assert done.code == 6, done.err
     assert repo.read("calc.py") == play.CALC["calc.py"]
     (asked,) = server.asked
@@ -93,7 +94,7 @@ class PriceTest(unittest.TestCase):
 def test_several_repairs_are_told_to_the_model_and_none_is_made(new_repo: NewRepo) -> None:
     repo = new_repo(RATES)
     with serving(refuses(400)) as server:
-        done = live(repo, server, repair_seconds=LONG)
+        done = live(repo, server, **PATIENT)
     assert done.code == 6, done.err
     assert repo.diff() == ""
     (asked,) = server.asked
@@ -116,7 +117,7 @@ def test_a_model_has_the_tool_where_tests_fail_and_its_edit_is_a_call_like_any(r
         return Plays((use("Repair", calls[asked.turn], f"toolu_{asked.turn}"),))
 
     with serving(policy=policy) as server:
-        done = live(repo, server, play.WHOLE_CREW, repair_seconds=LONG)
+        done = live(repo, server, play.WHOLE_CREW, **PATIENT)
     assert done.code == 0, done.err
     assert repo.read("calc.py") == MENDED
     assert repo.events("RepairTried") == []  # the task is not about failing tests
@@ -136,7 +137,7 @@ def test_a_search_that_is_stopped_is_as_if_it_had_never_been(new_repo: NewRepo) 
     slow = play.CALC["tests/test_calc.py"].replace(begin, f"{begin}__import__('time').sleep(1)\n        ")
     repo = new_repo({**play.CALC, "tests/test_calc.py": slow})
     with serving(refuses(400)) as server:
-        configure(repo, repair_seconds=LONG, endpoint=server.address)
+        configure(repo, **PATIENT, endpoint=server.address)
         with repo.start("task", play.TEXT) as process:
             eventually(lambda: bool(repo.events("Searched")))
             process.send_signal(signal.SIGINT)
@@ -148,9 +149,7 @@ def test_a_search_that_is_stopped_is_as_if_it_had_never_been(new_repo: NewRepo) 
 
 def test_a_task_that_asks_for_more_than_green_tests_goes_to_the_model_at_once(repo: Repo) -> None:
     with serving(refuses(400)) as server:
-        done = live(
-            repo, server, "fix the failing test_add by adding amounts as decimals", repair_seconds=LONG
-        )
+        done = live(repo, server, "fix the failing test_add by adding amounts as decimals", **PATIENT)
     assert done.code == 6, done.err
     assert len(server.asked) == 1
     assert repo.diff() == ""
@@ -164,7 +163,7 @@ def test_a_message_before_the_repair_is_made_leaves_the_work_to_the_model(repo: 
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"hooks": hooks}))
     with serving(refuses(400)) as server:
-        configure(repo, repair_seconds=LONG, endpoint=server.address)
+        configure(repo, **PATIENT, endpoint=server.address)
         with repo.start("task", play.TEXT) as process:
             eventually(reached.exists)
             assert repo.run("say", "add has to take texts too").code == 0
@@ -221,7 +220,7 @@ def test_after_a_repair_that_is_made_in_part_the_model_sees_it_and_the_verifier_
         return Plays((use(name, given, f"toolu_{asked.turn}"),))
 
     with serving(policy=policy) as server:
-        done = live(repo, server, repair_seconds=LONG)
+        done = live(repo, server, **PATIENT)
     assert done.code == 0, done.err
     first = server.asked[0]
     assert "not made: a tool refused the edit" in told(first)

@@ -77,7 +77,7 @@ CLASSES = {
     "implementation": (
         "default",
         "implementation",
-        ["exploration", "planning", "implementation", "verification"],
+        ["implementation", "verification"],
     ),
     "complex": (
         "full",

@@ -69,7 +69,7 @@ def test_a_vague_text_at_a_terminal_leads_to_one_question_with_a_way_out(repo: R
     assert "something else, in your own words" in seen.text
     assert "several tasks" in seen.text
     assert repo.state()["intent"]["assumptions"] == "- only add: it subtracts"
-    assert "only add: it subtracts" in repo.runs("explorer")[0].brief
+    assert "only add: it subtracts" in repo.runs("implementer")[0].brief
 
 
 @pytest.mark.parametrize(

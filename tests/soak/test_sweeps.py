@@ -103,13 +103,6 @@ def test_a_change_runs_the_roles_of_its_route(
     test_routes.test_a_change_runs_the_roles_of_its_route_and_the_checks(new_repo, text, complexity, roles)
 
 
-@pytest.mark.parametrize(("text", "roles"), test_routes.ABOUT_TESTS)
-def test_a_failing_check_is_all_that_has_to_be_found_out(new_repo: NewRepo, text: str, roles: str) -> None:
-    test_routes.test_a_failing_check_that_the_task_is_about_is_all_that_has_to_be_found_out(
-        new_repo, text, roles
-    )
-
-
 @pytest.mark.parametrize("box", [boxed, landlocked, unboxed])
 @pytest.mark.parametrize(
     "search",

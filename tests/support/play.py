@@ -5,7 +5,12 @@ from typing import Any
 
 TEXT = "make the failing tests pass"
 WHOLE_CREW = "let add return the sum"
-"""A text that neither names a place nor is about a failing check, so that all roles of a change run."""
+"""The text of tasks for which tests ask for a plan, so that explorer and planner run too."""
+
+
+def ask_for_plan(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a command, with --plan where it begins a task of the whole crew."""
+    return ("task", "--plan", *words[1:]) if words[:1] == ("task",) and WHOLE_CREW in words else words
 
 
 def call(name: str, **given: Any) -> dict[str, Any]:

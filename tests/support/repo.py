@@ -97,7 +97,7 @@ class Repo:
         stdin: str = "",
         timeout: float = 300,
     ) -> Done:
-        whole = {**self.environment, **(env or {})}
+        words, whole = play.ask_for_plan(words), {**self.environment, **(env or {})}
         if tuple(command) == (str(COMMAND),) and not self.identity and can_run(words, env or {}, stdin):
             fork = forks(COMMAND, whole.get("LANG", ""))
             return Done(fork.run(words, self.root, whole, stdin, timeout, self._clients()))
@@ -143,7 +143,11 @@ class Repo:
         """Start the command and leave it running; its streams are pipes unless told otherwise."""
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         return subprocess.Popen(
-            [str(COMMAND), *words], cwd=self.root, env=self.environment, text=True, **{**pipes, **streams}
+            [str(COMMAND), *play.ask_for_plan(words)],
+            cwd=self.root,
+            env=self.environment,
+            text=True,
+            **{**pipes, **streams},
         )
 
     def start_task(self, script: list[dict[str, Any]], *words: str) -> "subprocess.Popen[str]":

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tests.support import play
 from tests.support.repo import COMMAND, Repo
 
 CTRL_C = "\x03"
@@ -38,7 +39,7 @@ def at_terminal(
     if columns:
         termios.tcsetwinsize(terminal, (24, columns))
     process = subprocess.Popen(
-        [str(COMMAND), *words],
+        [str(COMMAND), *play.ask_for_plan(words)],
         cwd=repo.root,
         env={**repo.environment, "NO_COLOR": "1", "TERM": term},
         stdin=terminal,

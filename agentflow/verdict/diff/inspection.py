@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from agentflow.checks.dependencies import Difference, compare, find_manifest
 from agentflow.core.evidence import CheckName, Surface
-from agentflow.core.languages import is_source
+from agentflow.core.languages import is_document_path, is_source
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.task import TaskState
@@ -23,7 +23,7 @@ from agentflow.verdict.diff.tampering import TextDiff, find_tampering, list_chan
 from agentflow.verdict.mixed_files import blank_checks, extract_checks, has_parts, is_shared, mix
 from agentflow.verdict.projects import find_new_projects, is_put_among_tests
 from agentflow.verdict.same.program import find_renamed, is_same_program
-from agentflow.verdict.surface import Kind, find_kind, find_kind_for_verdict, is_document, is_document_path
+from agentflow.verdict.surface import Kind, find_kind, find_kind_for_verdict, is_document
 from agentflow.verdict.syntax import parse_python
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts

@@ -8,6 +8,7 @@ from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.run import Shown
 from agentflow.core.check_command import list_moves
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
+from agentflow.core.languages import is_document_path
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import find_id_prefix
@@ -19,7 +20,7 @@ from agentflow.verdict.probes.breaking import hide_from_linters, is_silent
 from agentflow.verdict.probes.oracle import find_softened, gave_results
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.runner import Place
-from agentflow.verdict.surface import is_check_file, is_document, is_document_path
+from agentflow.verdict.surface import is_check_file, is_document
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with
 

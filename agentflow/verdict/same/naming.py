@@ -12,10 +12,10 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from agentflow.core.languages import is_source
+from agentflow.core.languages import is_document_path, is_source
 from agentflow.core.regex import regex
 from agentflow.languages.grammars import SyntaxTree, parse_source
-from agentflow.verdict.surface import is_document, is_document_path
+from agentflow.verdict.surface import is_document
 from agentflow.verdict.syntax import may_reach_by_name, read_python
 from agentflow.workspace.mixed_tree import ChangedTexts
 

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.check_command import list_part_folders
 from agentflow.core.evidence import CheckName
-from agentflow.core.languages import is_source
+from agentflow.core.languages import is_document_path, is_source
 from agentflow.core.task import TaskState
 from agentflow.verdict.same.equivalence import (
     find_dropped_names,
@@ -16,7 +16,7 @@ from agentflow.verdict.same.equivalence import (
     reads_texts_of_others,
 )
 from agentflow.verdict.same.naming import find_moved_module, find_renaming, is_empty_package, is_renamed
-from agentflow.verdict.surface import is_check_file, is_document, is_document_path
+from agentflow.verdict.surface import is_check_file, is_document
 from agentflow.verdict.syntax import may_reach_by_name, read_python
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import is_ignore_file
