@@ -484,7 +484,7 @@ def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: Task
 def _run(
     setup: Setup, store: TaskStore, recorded: TaskState, recall: Callable[[int, int], tuple[str, ...]]
 ) -> TaskState:
-    crew = assemble(setup, store, Consent.SUSPEND).replace(recall_messages=recall)
+    crew = assemble(setup, store, Consent.SUSPEND).replace(recall_messages=recall, webhook=None)
     crew = crew.replace(grace=0 if isinstance(recorded.beside, ChecksBeside) else None)
     task = anyio.run(run_phases, crew, store.task)
     while task.status is Status.SUSPENDED:
