@@ -10,6 +10,7 @@ from msgspec import Meta
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName, Fault
 from agentflow.core.messages import ContextLimits
+from agentflow.core.pending import Terms
 from agentflow.core.record import Record, to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.routing import Routing
@@ -157,10 +158,16 @@ Mode = Literal["never", "always"] | When
 
 
 class Approvals(Record):
-    """The calls that somebody is asked about, by tool and by role."""
+    """The calls that somebody is asked about, by tool, by role and by MCP server."""
 
     tools: dict[str, Mode] = {}
     roles: dict[str, Mode] = {}
+    servers: dict[str, Mode] = {}
+
+
+_DURATION = r"^(?=.*[1-9])(\d{1,8}(\.\d+)?s?|\d{1,5}(\.\d+)?[mhd])$"
+Duration = Annotated[float, Meta(gt=0, lt=1e8)] | Annotated[str, Meta(pattern=_DURATION)]
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 class SurfaceGlobs(Record):
@@ -217,6 +224,12 @@ class Settings(Record):
     hooks: tuple[str, ...] = ()
     """Shipped hooks that run, such as notify; `agentflow hooks list` shows all."""
     approvals: Approvals = Approvals()
+    approval_timeout: Duration | None = None
+    """How long an approval may wait, in seconds or as in `8h`; then it is denied."""
+    approvals_needed: Annotated[int, Meta(ge=1, le=9)] = 1
+    """How many people have to approve a call."""
+    webhook: Annotated[str, Meta(pattern=r"^https?://[^\s/]")] | None = None
+    """An address that is told when a task waits or ends."""
     timeouts: dict[CheckName, Annotated[float, Meta(gt=0)]] = {}
     quick: dict[CheckName, Annotated[float, Meta(gt=0)]] = {}
     """The same for `verify --quick`."""
@@ -239,6 +252,13 @@ class Settings(Record):
     """By role, rules such as `mcp__git` about the MCP tools it has, in place of those of its file."""
     unprotected: tuple[str, ...] = ()
     """Protected names that commands may write all the same, such as AGENTS.md or vendor/lib/.git."""
+
+    @property
+    def terms(self) -> Terms:
+        given, seconds = str(self.approval_timeout or ""), None
+        if given:
+            seconds = float(given.rstrip("smhd")) * _UNITS.get(given[-1], 1)
+        return Terms(needed=self.approvals_needed, seconds=seconds)
 
     def find_provider(self, name: str) -> Provider:
         """Return what the user and the shipped table say of a provider; nothing of one that nobody named."""

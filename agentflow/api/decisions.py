@@ -7,7 +7,16 @@ from typing import Any
 
 from agentflow.core.errors import InvalidFile, StateError, TaskNotFound, UsageError
 from agentflow.core.events import Answered, Warned
-from agentflow.core.pending import APPROVED, Answer, Budget, Pending, PendingKind, read_answer
+from agentflow.core.pending import (
+    APPROVED,
+    EXPIRED,
+    Answer,
+    Budget,
+    Pending,
+    PendingKind,
+    add_approval,
+    read_answer,
+)
 from agentflow.core.record import Record
 from agentflow.core.task import Status
 from agentflow.parse import decode
@@ -20,6 +29,8 @@ from agentflow.store.tasks import TaskStore
 from agentflow.workflow.gates import record_answer
 from agentflow.workspace.git import Git, open_repository
 
+_PATIENCE_SECONDS = 2.0
+"""For another decision that is written at the same time."""
 _TAKEN = "this task was not begun here: its limits, skipped checks and decisions do not count"
 
 
@@ -30,6 +41,8 @@ class DecisionResult(Record):
     answer: Answer
     before: bool
     """The item was decided earlier, and that decision stays."""
+    left: int = 0
+    """How many people more have to approve it."""
 
     @property
     def word(self) -> str:
@@ -37,17 +50,25 @@ class DecisionResult(Record):
 
 
 def decide_approval(
-    start: Path, pending_id: str, decision: Answer, *, task_id: str | None = None, is_person: bool = True
+    start: Path,
+    pending_id: str,
+    decision: Answer,
+    *,
+    task_id: str | None = None,
+    is_person: bool = True,
+    seen: str | None = None,
 ) -> DecisionResult:
     """Record a decision about a pending item of the newest task that has it; the first decision stays.
 
-    Raises StateError where what is not a person approves changed checks.
+    `seen` is the `identity` of the item as the person saw it. Raises StateError where it is another by now,
+    and where what is not a person approves changed checks, or what several people have to approve.
     """
     git = open_repository(start)
-    with hold_writer_lock(git.root):
+    with hold_writer_lock(git.root, _PATIENCE_SECONDS):
         folder = find_pending(git.root, pending_id, task_id)
         require_own(git, folder)
         store = TaskStore.reopen(folder)
+        expire_approvals(store)
         if pending_id in store.task.answers:
             return DecisionResult(
                 task_id=store.task.task_id, answer=store.task.answers[pending_id], before=True
@@ -56,11 +77,14 @@ def decide_approval(
         if item.kind not in APPROVED:
             hint = item.tell_how_to_decide(store.task.task_id)
             raise StateError(f"{pending_id} does not wait for an approval", hint=hint)
-        if item.kind is PendingKind.SURFACE and decision.approved and not is_person:
+        if decision.approved and not is_person and (item.kind is PendingKind.SURFACE or item.needed > 1):
+            what = "changed checks" if item.kind is PendingKind.SURFACE else "what several have to approve"
             hint = item.tell_how_to_decide(store.task.task_id)
-            raise StateError("only a person approves changed checks", hint=hint)
-        record_decision(store, item, decision)
-        return DecisionResult(task_id=store.task.task_id, answer=decision, before=False)
+            raise StateError(f"only a person approves {what}", hint=hint)
+        if seen is not None and seen != item.identity:
+            raise StateError(f"{pending_id} was changed meanwhile", hint="look at it again, then decide")
+        left = record_decision(store, item, decision)
+        return DecisionResult(task_id=store.task.task_id, answer=decision, before=False, left=left)
 
 
 def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> None:
@@ -73,6 +97,7 @@ def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> No
         folder = find(git.root, task_id)
         require_own(git, folder)
         store = TaskStore.reopen(folder)
+        expire_approvals(store)
         if not store.task.pending:
             raise StateError(f"task {store.task.task_id} asks no question")
         first = store.task.pending[0]
@@ -93,10 +118,29 @@ def parse_edited_input(text: str | None) -> dict[str, Any] | None:
         raise UsageError(str(error), hint='an object, for example --args \'{"command": "ls"}\'') from None
 
 
-def record_decision(store: TaskStore, item: Pending, decision: Answer) -> None:
-    """Write a decision into the state and the log."""
-    store.save(record_answer(store.task, item, decision.replace(at=make_timestamp())))
-    store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
+def record_decision(store: TaskStore, item: Pending, decision: Answer) -> int:
+    """Write a decision into the state and the log; return how many people more have to approve.
+
+    What comes too late is recorded as denied. Raises UsageError where an approval needs a name.
+    """
+    now = make_timestamp()
+    decision = (EXPIRED if item.is_expired(now) else decision).replace(at=now)
+    item, decided = add_approval(item, decision)
+    if decided is not None:
+        task, left = record_answer(store.task, item, decided), 0
+    else:
+        others = (item if one.id == item.id else one for one in store.task.pending)
+        task, left = store.task.replace(pending=tuple(others)), item.needed - len(item.given)
+    store.save(task)
+    store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by, left=left))
+    return left
+
+
+def expire_approvals(store: TaskStore) -> None:
+    """Deny what nobody approved in time."""
+    for item in store.task.pending:
+        if item.is_expired(make_timestamp()):
+            record_decision(store, item, EXPIRED)
 
 
 def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Path:
@@ -157,6 +201,8 @@ def take_over(store: TaskStore, model: str) -> None:
             overrides=(),
             known_failures=(),
             answers={},
+            pending=tuple(map(settings.terms.apply, task.pending)),
+            terms=settings.terms,
         )
     )
     store.emit(Warned(message=_TAKEN))

@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from agentflow.api.boundary import TaskRequest, record_weakest_sandbox
-from agentflow.api.decisions import explain_foreign, record_own_task, require_own, take_over
+from agentflow.api.decisions import expire_approvals, explain_foreign, record_own_task, require_own, take_over
 from agentflow.api.models import find_live, require_price
 from agentflow.api.wiring import (
     Setup,
@@ -122,6 +122,7 @@ def resume_session(
     """
     with hold_writer_lock(git.root):
         store = _reopen(git, task_id, request.model, is_named=is_named and bool(task_id))
+        expire_approvals(store)
         if store.task.pending and ask is not None:
             ask(store)
         task = decide_pending(store.task, request.consent)

@@ -29,7 +29,7 @@ from agentflow.api.models import (
 from agentflow.api.servers import load_entries, open_servers, set_server_rules
 from agentflow.api.trust import load_project, load_well_known
 from agentflow.compose.capability import Capability
-from agentflow.compose.standard import Approval, UseHooks
+from agentflow.compose.standard import Approval, ApprovalModes, UseHooks
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import Surface
 from agentflow.core.fold import DELEGATE
@@ -169,6 +169,7 @@ def make_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
         repair_seconds=setup.settings.repair_seconds if parse_choice(setup.model.name).is_live else 0,
         sandbox=setup.sandbox.level,
         gaps=setup.sandbox.ability.gaps,
+        terms=setup.settings.terms,
         surface=Surface(added=setup.settings.surface.add, removed=setup.settings.surface.remove),
     )
 
@@ -186,7 +187,8 @@ def list_shared_capabilities(
     hooks: tuple[Hook, ...], rules: Rules, approvals: Approvals
 ) -> tuple[Capability, ...]:
     """Return the capabilities that every role of the crew has beside the standard ones."""
-    return UseHooks(hooks=hooks), Approval(rules=rules, tools=approvals.tools, roles=approvals.roles)
+    modes = ApprovalModes(tools=approvals.tools, roles=approvals.roles, servers=approvals.servers)
+    return UseHooks(hooks=hooks), Approval(rules=rules), modes
 
 
 def _watch_hooks(setup: Setup, task: TaskState) -> Watch:
@@ -241,6 +243,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         skills=setup.skills,
         servers=open_servers(setup.servers, setup.model.name, setup.sandbox, store),
         denied=partial(find_denied_tools, setup.rules),
+        webhook=setup.settings.webhook,
         mutate=partial(_mutate, setup),
     )
     return crew.replace(reach=live.reach) if live else crew

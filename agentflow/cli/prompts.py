@@ -1,9 +1,12 @@
 """Questions and approvals at a terminal."""
 
 import os
+import select
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +15,18 @@ from agentflow.cli.printing import show
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import (
     APPROVED,
+    EXPIRED,
     Answer,
     Consent,
     Pending,
     PendingKind,
-    identify_call,
     read_answer,
     to_letter,
 )
 from agentflow.core.record import encode
 from agentflow.redact import make_visible
 from agentflow.store.tasks import TaskStore
-from agentflow.view.status import diff_call, draw_changed_checks, draw_check_diff, style_diff_row
+from agentflow.view.status import diff_call, draw_changed_checks, draw_check_diff, style_diff_row, tell_terms
 from agentflow.view.text import Line, Span, Style, line, send, span
 
 _LATER = "later"
@@ -64,10 +67,10 @@ class StandingApprovals:
 
     def keep(self, item: Pending) -> None:
         """Approve the very same call from now on."""
-        self._calls.add(identify_call(item))
+        self._calls.add(item.identity)
 
     def has(self, item: Pending) -> bool:
-        return item.kind is PendingKind.APPROVAL and identify_call(item) in self._calls
+        return item.kind is PendingKind.APPROVAL and item.identity in self._calls
 
 
 def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool:
@@ -79,13 +82,20 @@ def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool
             continue
         try:
             decision = _Approval(item, root, approvals).ask() if item.kind in APPROVED else _ask(item, root)
+        except TimeoutError:
+            decision = EXPIRED
         except (KeyboardInterrupt, EOFError):
             send("\n", sys.stderr)
             decision = None
         if decision is None:
             send("  Not decided yet. /resume or agentflow resume asks again.\n", sys.stderr)
             return False
-        record_decision(store, item, decision.replace(by=_PERSON))
+        left = record_decision(store, item, decision.replace(by=decision.by or _PERSON))
+        if store.task.answers.get(item.id, decision).by == EXPIRED.by:
+            send(f"  Denied: {EXPIRED.text} ({EXPIRED.by}).\n", sys.stderr)
+        if left:
+            send(f"  {left} more to approve it: {item.tell_how_to_decide(store.task.task_id)}\n", sys.stderr)
+            return False
     return True
 
 
@@ -97,6 +107,7 @@ class _Approval:
         self._root = root
         self._approvals = approvals
         self._is_call = item.kind is PendingKind.APPROVAL
+        self._may_stand = self._is_call and item.needed == 1
         self._given: dict[str, Any] | None = None
         """The input as the person changed it."""
 
@@ -105,10 +116,11 @@ class _Approval:
         self._draw(_MAX_LINES)
         while True:
             show([self._list_choices()], sys.stderr)
-            match typed := _read_line("approve? [l]: ").lower():
+            match typed := _read_line("approve? [l]: ", self._item.expires_at).lower():
                 case "y" | "yes":
-                    return Answer(approved=True, input=self._given)
-                case "a" if self._is_call and self._approvals is not None:
+                    name = _read_line("who approves this: ") if self._item.needed > 1 else ""
+                    return Answer(approved=True, input=self._given, by=name)
+                case "a" if self._approvals is not None and self._may_stand:
                     self._approvals.keep(self._item)
                     return Answer(approved=True, input=self._given, comment="for this session")
                 case "n" | "no":
@@ -127,7 +139,7 @@ class _Approval:
         choices = ["y yes", "n no"]
         if self._is_call:
             choices += ["e edit it"]
-            choices += ["a always this session"] if self._approvals is not None else []
+            choices += ["a always this session"] if self._approvals is not None and self._may_stand else []
         return line("  " + " · ".join((*choices, "m show all", "l later")), hang=2)
 
     def _draw(self, most: int | None) -> None:
@@ -191,8 +203,14 @@ def _ask(item: Pending, root: Path) -> Answer | None:
             send(f"{make_visible(str(error))}{f'; {error.hint}' if error.hint else ''}\n", sys.stderr)
 
 
-def _read_line(prompt: str) -> str:
+def _read_line(prompt: str, until: str | None = None) -> str:
+    """Return the line a person types. Raises TimeoutError where that is not before a time."""
     send(prompt, sys.stderr)
+    if until is not None:
+        left = datetime.fromisoformat(until).timestamp() - time.time()
+        if not select.select([sys.stdin], [], [], max(0, left))[0]:  # a terminal gives a line at a time
+            send("\n", sys.stderr)
+            raise TimeoutError
     try:
         typed = sys.stdin.readline()
     except OSError:
@@ -207,6 +225,8 @@ def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[L
         yield from (*draw_changed_checks(item), *draw_check_diff(item, most))
         return
     yield line(span("? ", Style.WARN), span(item.tell_what_waits(), Style.BOLD))
+    if terms := tell_terms(item):
+        yield line("  ", span(terms, Style.DIM), hang=2)
     if item.kind is PendingKind.APPROVAL and (rows := diff_call(item, root)):
         yield line("  ", span(str(item.input["file_path"]), Style.ACCENT))
         yield from _cut_rows((line(_INDENT, span(row, style_diff_row(row)), hang=5) for row in rows), most)

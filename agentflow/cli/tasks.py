@@ -117,7 +117,8 @@ def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER)
     snapshot = load_snapshot(found)
     state = to_builtins(snapshot.state)
     rows = draw_status(snapshot, at_work=is_at_work(root))
-    tell_result({key: state[key] for key in FRONTMATTER_KEYS}, rows, json=json)
+    shown = {key: state[key] for key in FRONTMATTER_KEYS}
+    tell_result({**shown, "decisions": snapshot.state.decisions}, rows, json=json)
 
 
 def why(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:

@@ -485,7 +485,9 @@ def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: Task
 
 def _run(setup: Setup, store: TaskStore, recorded: TaskState, folder: Path) -> TaskState:
     crew = assemble(setup, store, Consent.SUSPEND).replace(
-        recall_messages=_recall_messages(folder), recorded_conversation=_find_conversation(folder)
+        recall_messages=_recall_messages(folder),
+        recorded_conversation=_find_conversation(folder),
+        webhook=None,
     )
     beside = recorded.beside if isinstance(recorded.beside, ChecksBeside) else None
     crew = crew.replace(grace=0 if beside else None, recorded_beside=beside)

@@ -155,7 +155,10 @@ def _decide(folder: Path, pending_id: str, decision: Answer) -> None:
     tell_edits(root, find_pending(root, pending_id))
     decided = decide_approval(root, pending_id, decision)
     if decided.before:
-        say(f"{pending_id} was already decided: {decided.word}")
+        why = "" if decided.answer.approved else f" ({to_one_line(decided.answer.text)})"
+        say(f"{pending_id} was already decided: {decided.word}{why}")
+    elif decided.left:
+        say(f"{pending_id} approved by {to_one_line(decision.by)}; {decided.left} more to approve it")
     else:
         say(f"{pending_id} {decided.word}. Continue with: agentflow resume {decided.task_id}")
 

@@ -23,6 +23,7 @@ from agentflow.core.routing import PIPELINE, SUBMITTED_BY
 from agentflow.core.tool import Category, Tool
 from agentflow.library.skills import Offer
 from agentflow.loop.prompts import read_prompt
+from agentflow.mcp.tools import name_tool
 from agentflow.model.tiers import choose_model_id
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import (
@@ -180,12 +181,9 @@ class CurrentTodo(Record):
 
 
 class Approval(Record):
-    """The user's permission rules and approval modes, as a hook behind all others."""
+    """The user's permission rules, as a hook behind all others."""
 
     rules: Rules
-    tools: Modes = {}
-    """When somebody is asked, by tool; a function may decide too."""
-    roles: Modes = {}
 
     def install_hooks(self, hooks: HookChannel) -> None:
         last = -sys.maxsize  # after every hook that may change the input
@@ -197,13 +195,33 @@ class Approval(Record):
         use, tool = event.payload, event.scene.tool
         use = use.replace(tool_input=event.scene.to_repository(use.tool_input))
         found = apply_rules(self.rules, tool, use.tool_input, event.scene.root)
-        if found.decision < Decision.ASK and (why := self._find_reason_to_ask(event, use, tool)) is not None:
+        why = find_obeyed_file_question(self.rules, tool, use.tool_input, event.scene.root)
+        if found.decision < Decision.ASK and why is not None:
             return HookResult(decision=Decision.ASK, reason=why)
         return HookResult(decision=found.decision, reason=f"rule {found.rule}" if found.rule else None)
 
-    def _find_reason_to_ask(self, event: HookEvent, use: ToolUse, tool: Tool) -> str | None:
-        asked = CallToApprove(tool=use.tool_name, role=event.scene.actor.name, args=use.tool_input)
-        modes = (self.tools.get(asked.tool), self.roles.get(asked.role))
-        reasons = (find_approval_reason(mode, asked) for mode in modes)
-        obeyed = find_obeyed_file_question(self.rules, tool, use.tool_input, event.scene.root)
-        return next(filter(None, reasons), None) or obeyed
+
+class ApprovalModes(Record):
+    """When a person is asked about a call, as a hook behind all others.
+
+    A mode is `never`, `always`, a condition, or a function of the call; one that raises asks.
+    """
+
+    tools: Modes = {}
+    roles: Modes = {}
+    servers: Modes = {}
+    """By the name of an MCP server."""
+
+    def install_hooks(self, hooks: HookChannel) -> None:
+        hooks.add(Hook(name=RULES, point=Point.PRE_TOOL_USE, body=self._find_reason, priority=-sys.maxsize))
+
+    def _find_reason(self, event: HookEvent) -> HookResult | None:
+        assert isinstance(event.payload, ToolUse)
+        use, scene = event.payload, event.scene
+        given = scene.to_repository(use.tool_input)
+        asked = CallToApprove(tool=use.tool_name, role=scene.actor.name, args=given)
+        served = (mode for name, mode in self.servers.items() if asked.tool.startswith(name_tool(name, "")))
+        modes = (self.tools.get(asked.tool), self.roles.get(asked.role), *served)
+        reasons = (find_approval_reason(mode, asked, scene.tool, scene.root) for mode in modes)
+        why = next(filter(None, reasons), None)
+        return HookResult(decision=Decision.ASK, reason=why) if why else None

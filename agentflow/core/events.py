@@ -304,6 +304,8 @@ class Answered(Record, tag=True):
     pending: str
     approved: bool
     by: str
+    left: int = 0
+    """How many people more have to approve it."""
 
 
 class PersonSaid(Record, tag=True):

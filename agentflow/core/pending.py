@@ -1,6 +1,8 @@
 """Decisions of a person: pending items and their answers, skipped checks, and budgets."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -43,6 +45,48 @@ class Question(Record):
     options: tuple[str, ...]
 
 
+class Answer(Record):
+    """A person's decision about a pending item."""
+
+    approved: bool
+    text: str = ""
+    """The reason of a denial, the choice or text of an answer."""
+    input: dict[str, Any] | None = None
+    """The input that the call is to be made with, where the person changed it."""
+    by: str = ""
+    comment: str = ""
+    at: str = ""
+    tool: str | None = None
+    asked: dict[str, Any] | None = None
+    """The call's input as the model gave it; set once the decision is recorded."""
+
+    def list_edits(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield each part of the call's input that a person changed: its key, and both versions as a diff."""
+        if not self.approved or self.input is None or self.asked is None:
+            return
+        for key in (*self.asked, *(self.input.keys() - self.asked.keys())):
+            before, after = (_to_text(given.get(key)) for given in (self.asked, self.input))
+            if before != after:
+                gone, came = (f"-{before}" if before else "", f"+{after}" if after else "")
+                rows = (*gone.replace("\n", "\n-").split("\n"), *came.replace("\n", "\n+").split("\n"))
+                yield key, [row for row in rows if row]
+
+
+def tell_decision(pending_id: str, answer: Answer) -> str:
+    """Return in one line who decided what about a call."""
+    verb = "approved" if answer.approved else "denied"
+    why = "; ".join(filter(None, (answer.text, answer.comment)))
+    edited = " with another input" if any(answer.list_edits()) else ""
+    by = f"{edited} by {answer.by or 'a person'}, {answer.at}"
+    return f"{answer.tool} ({pending_id}) {verb}{by}{why and f': {why}'}"
+
+
+def _to_text(value: object) -> str:
+    if value is None or value is False:  # an option that is left out
+        return ""
+    return value if isinstance(value, str) else encode(value).decode()
+
+
 class Pending(Record):
     """Something a person has to decide before the task goes on."""
 
@@ -53,6 +97,21 @@ class Pending(Record):
     options: tuple[str, ...]
     asked_at: str
     expires_at: str | None = None
+    """When it is denied if nobody has decided by then."""
+    needed: int = 1
+    """The number of people who have to approve it."""
+    given: tuple[Answer, ...] = ()
+    """The approvals so far, where it needs more."""
+    first_input: dict[str, Any] | None = None
+    """The input that the model gave, where one of these approvals changed it."""
+
+    @property
+    def identity(self) -> str:
+        """A text that only the very same call, or change of the checks, has."""
+        return hashlib.sha256(encode([self.tool, self.input])).hexdigest()
+
+    def is_expired(self, now: str) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -110,22 +169,53 @@ class Pending(Record):
         return f"agentflow answer {task_id} {choices or 'WORDS'}"
 
 
-def identify_call(item: Pending) -> str:
-    """Return a text that only the very same call has."""
-    return encode([item.tool, item.input]).decode()
+class Terms(Record):
+    """What the user's settings require of an approval."""
+
+    needed: int = 1
+    """The number of people who have to give it."""
+    seconds: float | None = None
+    """The time after which it is denied; None for never."""
+
+    def apply(self, item: Pending) -> Pending:
+        if item.kind not in APPROVED:
+            return item
+        end = None
+        if self.seconds is not None:
+            ends = datetime.fromisoformat(item.asked_at) + timedelta(seconds=self.seconds)
+            end = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return item.replace(needed=self.needed, expires_at=end, given=(), first_input=None)
 
 
-class Answer(Record):
-    """A person's decision about a pending item."""
+EXPIRED = Answer(approved=False, text="nobody approved it in time", by="approval_timeout")
 
-    approved: bool
-    text: str = ""
-    """The reason of a denial, the choice or text of an answer."""
-    input: dict[str, Any] | None = None
-    """The input that the call is to be made with, where the person changed it."""
-    by: str = ""
-    comment: str = ""
-    at: str = ""
+
+def add_approval(item: Pending, answer: Answer) -> tuple[Pending, Answer | None]:
+    """Return an item with one more answer, and the decision once enough people agree on the same input.
+
+    Raises UsageError for an approval without a name, where more than one is needed.
+    """
+    if item.kind not in APPROVED or item.needed == 1 or not answer.approved:
+        return item, answer
+    if not answer.by.strip():
+        raise UsageError(f"{item.needed} people have to approve {item.id}", hint="say who you are: --by NAME")
+    if answer.input is not None and answer.input != item.input:  # what others approved was another call
+        first = item.input if item.first_input is None else item.first_input
+        item = item.replace(input=answer.input, first_input=first, given=())
+    others = (one for one in item.given if _normalize(one.by) != _normalize(answer.by))
+    item = item.replace(given=(*others, answer.replace(input=None)))
+    if len(item.given) < item.needed:
+        return item, None
+    decision = answer.replace(
+        by=", ".join(one.by.strip() for one in item.given),
+        comment="; ".join(f"{one.by.strip()}: {one.comment}" for one in item.given if one.comment),
+        input=None if item.first_input is None else item.input,
+    )
+    return item, decision
+
+
+def _normalize(name: str) -> str:
+    return " ".join(name.casefold().split())
 
 
 DECISION_FORM: Mapping[str, Any] = {
@@ -174,6 +264,8 @@ def decide_now(consent: Consent, pending: Pending) -> Answer | None:
         return Answer(approved=False, text=said, by=consent.option)
     if pending.kind is PendingKind.APPROVAL:
         is_yes = consent is Consent.YES
+        if is_yes and pending.needed > 1:
+            return None
         return Answer(approved=is_yes, text="" if is_yes else "nobody was asked", by=consent.option)
     return read_answer(pending, [pending.default] * len(pending.questions)).replace(by="default")
 

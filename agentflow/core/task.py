@@ -1,14 +1,15 @@
 """The state of a task: the frontmatter of `task.md`, and what only the events carry."""
 
 from enum import StrEnum
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import Check, CheckName, Surface
 from agentflow.core.messages import Usage
-from agentflow.core.pending import Answer, Budget, Override, Pending
-from agentflow.core.record import Record
+from agentflow.core.pending import Answer, Budget, Override, Pending, Terms
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.role import (
     ONE_AT_A_TIME,
     Change,
@@ -358,6 +359,8 @@ class TaskState(Record):
     """The phases in which a person was asked, in this iteration."""
     answers: dict[str, Answer] = {}
     """The decisions, by the id of the pending item."""
+    terms: Terms = Terms()
+    """What an approval requires, as the user's settings said when the task began."""
     context: str = ""
     """Text that hooks added to every task prompt as the task began."""
     stop_blocks: int = 0
@@ -373,6 +376,11 @@ class TaskState(Record):
     def title(self) -> str:
         """The words by which people know the task: what was typed, not what a command made of it."""
         return self.invoked.typed if self.invoked else self.task
+
+    @property
+    def decisions(self) -> list[dict[str, Any]]:
+        """What was decided about calls and questions, as plain data."""
+        return [{"id": name, **to_builtins(answer)} for name, answer in self.answers.items()]
 
     @property
     def trees(self) -> tuple[str, str]:

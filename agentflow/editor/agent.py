@@ -38,7 +38,6 @@ from agentflow.core.pending import (
     Pending,
     PendingKind,
     Question,
-    identify_call,
     read_decision_form,
     to_letter,
 )
@@ -237,7 +236,7 @@ class _Chat:
         self.saved = saved
         self.chosen = {_MODE: _CHANGE, _MODEL: model}
         self.allowed: set[str] = set()
-        """The calls that a person always allows, as `identify_call` has them."""
+        """The calls that a person always allows, by `Pending.identity`."""
         self.work: anyio.CancelScope | None = None
 
     @property
@@ -503,7 +502,7 @@ class EditorAgent:
         return True
 
     async def _ask_about_call(self, chat: _Chat, _last: Snapshot, item: Pending) -> Answer | None:
-        call = identify_call(item)
+        call = item.identity
         said = _YES if call in chat.allowed else await self._choose(chat, item, "", _CHOICES)
         if said is None:
             return None

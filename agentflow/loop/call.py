@@ -119,7 +119,7 @@ async def _rule_on(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCa
 async def _ask_permission(agent: Agent, call: ToolCall, checked: AuthorizedCall) -> AuthorizedCall | None:
     """Let hooks decide about a call in place of a person; None where they leave it to the person."""
     said = await ask_for_permission(agent, call, checked.tool, checked.input)
-    if said.decision is not Decision.ALLOW:
+    if said.decision is not Decision.ALLOW or agent.around.terms.needed > 1:  # a hook is not several people
         return None
     agent.observe(Answered(pending=call.id, approved=True, by=name_decider(said)))
     if said.updated_input is None:
@@ -191,7 +191,7 @@ def _suspend(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall, ki
         options=getattr(checked.given, "choices", ()),
         asked_at=make_timestamp(),
     )
-    return RunPaused(call_id=call.id, pending=pending)
+    return RunPaused(call_id=call.id, pending=agent.around.terms.apply(pending))
 
 
 def _apply_decision(

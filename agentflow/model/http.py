@@ -7,9 +7,11 @@ from functools import partial
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import anyio
 import httpx2
 
 from agentflow.core.errors import ConfigError
+from agentflow.core.record import encode
 from agentflow.model.endpoint import Endpoint
 from agentflow.model.wire import (
     CANNOT_UNPACK,
@@ -47,6 +49,18 @@ def open_client(address: str, deadlines: Deadlines) -> httpx2.AsyncClient:
         raise ConfigError("the proxy in the environment cannot be used", hint="see HTTPS_PROXY") from None
     except OSError:
         raise explain_unread_certificates() from None
+
+
+async def post_json(address: str, value: object, seconds: float) -> str:
+    """Post a value and return what went wrong, or nothing. It takes no longer than that."""
+    try:
+        with anyio.fail_after(seconds):
+            async with open_client(address, Deadlines(connect=seconds)) as client:
+                headers = {"content-type": "application/json"}
+                status = (await client.post(address, content=encode(value), headers=headers)).status_code
+    except (TimeoutError, OSError, ValueError, ConfigError, httpx2.HTTPError, httpx2.InvalidURL) as error:
+        return type(error).__name__
+    return "" if status < 300 else f"it answered {status}"  # a redirect is not followed
 
 
 class Http:

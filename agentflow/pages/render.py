@@ -9,7 +9,7 @@ from typing import Any
 from agentflow import __version__
 from agentflow.core.evidence import Side, describe_end
 from agentflow.core.messages import sum_usage
-from agentflow.core.pending import Pending, PendingKind
+from agentflow.core.pending import Pending, PendingKind, tell_decision
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import PLAUSIBLE, describe_probe
@@ -18,7 +18,7 @@ from agentflow.pages.page import CallEnd, RunView, TaskPage, read_output_end
 from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
 from agentflow.pages.templates import fill_template, format_money, to_markup
 from agentflow.redact import format_count, to_one_line
-from agentflow.view.status import diff_call
+from agentflow.view.status import diff_call, tell_terms
 from agentflow.view.words import (
     UNSANDBOXED,
     format_duration,
@@ -102,7 +102,8 @@ def render_document(page: TaskPage) -> str:
         parts["runs"] = fill_template("pages/runs.html", runs=runs, opened=False) if runs else ""
         parts["evidence"] = _render_evidence(page, "")
         parts["cost"] = _render_cost(page)
-    order = ("waiting", "head", "answer", "route", "diff", "checks", "plan", "runs", "evidence", "cost")
+    begin = ("waiting", "head", "answer", "route", "diff", "checks", "plan", "decisions")
+    order = (*begin, "runs", "evidence", "cost")
     body = "\n".join(parts[name] for name in order if parts.get(name))
     words = to_one_line(page.summary.task.title, 80) if page.summary else ""
     title = f"{describe_status(page)[1]}: {words}" if page.summary else page.task_id
@@ -212,6 +213,10 @@ def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
         yield "checks", fill_template("pages/checks.html", page=page, probes=probes)
     if state.plan or state.failures:
         yield "plan", fill_template("pages/plan.html", state=state)
+    calls = [(name, one) for name, one in state.answers.items() if one.tool is not None]
+    if calls:
+        rows = [(tell_decision(name, one), one, list(one.list_edits())) for name, one in calls]
+        yield "decisions", fill_template("pages/decisions.html", told=rows, tones=_DIFF_TONES)
 
 
 def _render_diff(page: TaskPage, state: TaskState) -> str:
@@ -242,6 +247,7 @@ def describe_pending(item: Pending, folder: Path) -> Mapping[str, Any]:
         "title": item.tell_what_waits(),
         "diff": [(_DIFF_TONES.get(row[0], ""), row) for row in diff if row],
         "rows": [row for row in rows if row[1]],
+        "terms": tell_terms(item),
         "options": item.questions[0].options,
         "command": item.tell_how_to_decide(folder.name),
     }

@@ -24,6 +24,7 @@ from agentflow.permissions.rules import (
     is_about_tool,
     is_on_host,
     list_rule_kinds,
+    parse_rules,
     place_pattern,
 )
 from agentflow.permissions.shell_parser import (
@@ -265,6 +266,7 @@ def _may_name(name: str) -> bool:
 _CLAUSE = re.compile(
     r"(?P<subject>tool|role|args\.\w+) +(?P<verb>matches|contains|is) +(?P<value>.+)", re.DOTALL
 )
+_RULE = regex(r"(?:[A-Z]\w*|mcp__[\w*-]+)(?:\(.*\))?", re.DOTALL)
 _VERBS: Mapping[str, Callable[[str, str], bool]] = {
     "matches": lambda text, value: re.search(value, text) is not None,
     "contains": lambda text, value: value in text,
@@ -284,24 +286,32 @@ Modes = Mapping[str, "Mode | Callable[[CallToApprove], bool]"]
 
 
 def find_approval_reason(
-    mode: Mode | Callable[[CallToApprove], bool] | None, asked: CallToApprove
+    mode: Mode | Callable[[CallToApprove], bool] | None,
+    asked: CallToApprove,
+    tool: Tool | None = None,
+    root: Path = Path(),
 ) -> str | None:
-    """Return why a person has to approve a call, or None."""
+    """Return why a person has to approve a call, or None; a condition that is a rule needs its tool."""
     if mode is None or mode == "never":
         return None
     if isinstance(mode, str):
         return "approval: always"
     try:
-        is_met = _is_met(mode.when, asked) if isinstance(mode, When) else mode(asked)
+        is_met = _is_met(mode.when, asked, tool, root) if isinstance(mode, When) else mode(asked)
     except Exception as error:  # noqa: BLE001  # the person's own function; any failure means ask
         return f"approval: its condition failed: {error}"
     return f"approval: {getattr(mode, 'when', 'as its function says')}" if is_met else None
 
 
-def _is_met(text: str, asked: CallToApprove) -> bool:
+def _is_met(text: str, asked: CallToApprove, tool: Tool | None, root: Path) -> bool:
     clause = _CLAUSE.fullmatch(text.strip())
+    if clause is None and tool is not None and _RULE.fullmatch(text.strip()):
+        (rule,) = parse_rules([text.strip()], "approvals")
+        command = "\n".join(tool.list_values(asked.args, Subject.COMMAND))
+        script = unwrap_command(command) if command else None
+        return is_restricting(rule, RuleCall(tool=tool, given=asked.args, root=root, script=script))
     if clause is None:
-        raise ValueError(f"{text!r} is not a condition such as: args.command matches ^git push")
+        raise ValueError(f"{text!r} is not a condition such as: Bash(git push *)")
     subject, verb, value = clause.group("subject", "verb", "value")
     if not subject.startswith("args."):
         return _VERBS[verb](getattr(asked, subject), value)

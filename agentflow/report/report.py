@@ -1,14 +1,16 @@
 """The end of a task: `report.md`, the object that `--json` prints, and the document of an answer."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from agentflow.core.check_command import format_command
 from agentflow.core.errors import Exit
 from agentflow.core.events import IntentTold
 from agentflow.core.evidence import CheckRun, Side, select_runs, summarize_evidence
+from agentflow.core.pending import tell_decision
 from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.role import Finding, Issue
@@ -164,6 +166,7 @@ def format_report(
         _list_under("Proof", _list_proof(task)),
         _list_under("Mutants", _list_mutants(task.mutants)),
         _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
+        _list_under("Decisions about calls", list(_list_decisions(task))),
         _list_under("Changes to the checks", _list_changes_to_approve(task)),
         _list_under("Failed iterations", failures),
         _list_under("Caveats", _make_items(caveats)),
@@ -212,6 +215,7 @@ def to_result(
         "document": task.document,
         "caveats": [*task.verdict.caveats, *task.verdict.approvals] if task.verdict else [],
         "pending": to_builtins(task.pending),
+        "decisions": task.decisions,
         "why": to_builtins(explain_task(task, lambda found: known.get(found or ""))),
         "report": f"{material.folder}/report.md",
     }
@@ -339,6 +343,15 @@ def _list_under(title: str, lines: list[str]) -> str:
 
 def _make_items(texts: Iterable[str]) -> list[str]:
     return [f"- {nest_text(text)}" for text in texts]
+
+
+def _list_decisions(task: TaskState) -> Iterator[str]:
+    for name, answer in task.answers.items():
+        if answer.tool is not None:
+            yield f"- {nest_text(make_visible(tell_decision(name, answer)))}"
+            for key, rows in answer.list_edits():
+                shown = indent(fence_text(make_visible("\n".join(rows)), "diff"), "    ")
+                yield f"  - {make_visible(key)}, as the model asked and as it was approved:\n{shown}"
 
 
 def _to_entry(run: CheckRun) -> dict[str, Any]:

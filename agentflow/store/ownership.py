@@ -7,6 +7,7 @@ of the repository would choose all of these.
 import fcntl
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -71,9 +72,12 @@ HOLDER = "writer.pid"
 
 
 @contextmanager
-def hold_writer_lock(root: Path) -> Iterator[None]:
-    """Hold the right to change this repository's files. Raises TaskLocked while another task does."""
-    folder = find_state_folder(root)
+def hold_writer_lock(root: Path, patience: float = 0) -> Iterator[None]:
+    """Hold the right to change this repository's files. Raises TaskLocked while another task does.
+
+    `patience` is how many seconds to wait for it.
+    """
+    folder, end = find_state_folder(root), time.monotonic() + patience
     with ExitStack() as stack:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -82,7 +86,8 @@ def hold_writer_lock(root: Path) -> Iterator[None]:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             lock = os.open(folder / "writer.lock", flags, 0o600)
             stack.callback(os.close, lock)
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            while not _lock(lock, is_last=time.monotonic() >= end):
+                time.sleep(0.02)
         except BlockingIOError:
             raise TaskLocked(
                 "another task is at work in this repository",
@@ -97,6 +102,17 @@ def hold_writer_lock(root: Path) -> Iterator[None]:
         stack.callback(holder.unlink, missing_ok=True)
         write_whole(holder, str(os.getpid()).encode())
         yield
+
+
+def _lock(descriptor: int, *, is_last: bool) -> bool:
+    """Return whether the lock is ours now. Raises BlockingIOError for the last try that fails."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if is_last:
+            raise
+        return False
+    return True
 
 
 def is_at_work(root: Path) -> bool:

@@ -8,7 +8,7 @@ from agentflow.core.check_command import format_command
 from agentflow.core.events import TaskEnded
 from agentflow.core.evidence import By, Evidence, Side, describe_counts, describe_end
 from agentflow.core.file_text import decode_file
-from agentflow.core.pending import APPROVED, Pending, PendingKind, to_letter
+from agentflow.core.pending import APPROVED, Pending, PendingKind, tell_decision, to_letter
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
 from agentflow.core.tool import list_edits
 from agentflow.redact import format_count, list_some, to_one_line
@@ -42,6 +42,7 @@ def draw_status(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
     return (
         *_draw_head(snapshot, at_work=at_work),
         *draw_pending(state),
+        *draw_decisions(state),
         BLANK,
         *(_draw_phase(state, phase) for phase in Phase if phase is not Phase.COMPLETE),
         *plan_rows(state),
@@ -166,10 +167,41 @@ def draw_pending(state: TaskState) -> Iterator[Line]:
     for item in state.pending:
         is_about_checks = item.kind is PendingKind.SURFACE
         yield from draw_changed_checks(item) if is_about_checks else _draw_item(item)
+        if terms := tell_terms(item):
+            yield label_row("", span(terms, Style.DIM))
         yield label_row("decide", span(item.tell_how_to_decide(state.task_id), Style.BOLD))
         if item.kind in APPROVED:
             yield label_row("then", span(f"agentflow resume {state.task_id}", Style.BOLD))
         yield from draw_check_diff(item) if is_about_checks else ()
+
+
+def tell_terms(item: Pending) -> str:
+    """Return who has approved so far, what of it they changed, and until when it can be approved."""
+    names = ", ".join(to_one_line(one.by, _MAX_VALUE) for one in item.given)
+    so_far = f"{len(item.given)} of {item.needed} approvals" if item.needed > 1 else ""
+    so_far += f": {names}" if names else ""
+    so_far += ", who changed the input" if item.first_input is not None else ""
+    until = f"denied after {format_local(item.expires_at)}" if item.expires_at else ""
+    return "; ".join(filter(None, (so_far, until)))
+
+
+def draw_decisions(state: TaskState) -> Iterator[Line]:
+    """Yield what people decided about calls, with both versions of what they changed."""
+    for pending_id, answer in state.answers.items():
+        if answer.tool is None:
+            continue
+        is_yes = answer.approved
+        yield label_row(
+            "approved" if is_yes else "denied",
+            span(to_one_line(tell_decision(pending_id, answer), _TEXT), Style.GOOD if is_yes else Style.WARN),
+        )
+        for key, rows in answer.list_edits():
+            yield label_row("", span(f"{key}: as asked, and as approved", Style.DIM))
+            for row in rows[:_DIFF_LINES]:
+                yield label_row("", span(clip(row, _DIFF_WIDTH), style_diff_row(row)))
+            if len(rows) > _DIFF_LINES:
+                more = format_count(len(rows) - _DIFF_LINES, "line")
+                yield label_row("", span(f"… {more} more in the report", Style.DIM))
 
 
 def _draw_item(item: Pending) -> Iterator[Line]:

@@ -9,12 +9,13 @@ from agentflow.api.decisions import answer_question, decide_approval, parse_edit
 from agentflow.api.undo import OPEN, UndoResult, cancel_task, undo
 from agentflow.core.errors import Exit, StateError, TaskLocked, UsageError
 from agentflow.core.pending import Answer
-from agentflow.core.record import Record
+from agentflow.core.record import Record, encode
 from agentflow.parse import decode
 from agentflow.process import DetachedProgram, detach
-from agentflow.redact import list_some
+from agentflow.redact import list_some, to_one_line
 from agentflow.store.ownership import is_at_work
 from agentflow.store.reading import load_state
+from agentflow.web.links import SignedLink
 from agentflow.workspace.git import Git
 
 _NO_VERDICT = (Exit.CONFIG, Exit.NO_MODEL, Exit.NO_SANDBOX, Exit.INTERNAL)
@@ -25,7 +26,10 @@ _SHOWN = 20
 
 class _Approval(Record):
     pending: str
+    by: str = _BY
     comment: str = ""
+    seen: str | None = None
+    """The `identity` of what the page showed."""
     input: str = ""
     """The input that the call is made with instead, as JSON; empty: the one that was asked about."""
 
@@ -33,6 +37,7 @@ class _Approval(Record):
 class _Denial(Record):
     pending: str
     reason: str
+    by: str = _BY
 
 
 class _MessageText(Record):
@@ -82,20 +87,32 @@ class Actions:
         self._continuations = continuations
         self._find_git = find_git
 
+    def run_link(self, name: str, folder: Path, body: bytes, link: SignedLink) -> str:
+        """Approve or deny the one thing that a signed link is for. Raises AgentflowError."""
+        approves = name == "approve"
+        said = decode(_Approval, body, "approval") if approves else decode(_Denial, body, "denial")
+        if name not in ("approve", "deny") or said.pending != link.pending:
+            raise UsageError("this link does not decide that")
+        if isinstance(said, _Approval):
+            said = said.replace(seen=link.seen)
+        if not said.by.strip():
+            raise UsageError("say who you are")
+        return self.run(name, folder, encode(said.replace(by=f"{said.by} (signed link)")))
+
     def run(self, name: str, folder: Path, body: bytes) -> str:
         """Do what a person asked for and return what came of it. Raises AgentflowError."""
         match name:
             case "approve":
                 approval = decode(_Approval, body, "approval")
                 given = parse_edited_input(approval.input or None)
-                answer = Answer(approved=True, input=given, by=_BY, comment=approval.comment)
-                return self._decide(folder, approval.pending, answer)
+                answer = Answer(approved=True, input=given, by=approval.by, comment=approval.comment)
+                return self.decide(folder, approval.pending, answer, seen=approval.seen)
             case "deny":
                 denial = decode(_Denial, body, "denial")
                 if not denial.reason.strip():
                     raise UsageError("say why: the model reads the reason as the result of its call")
-                answer = Answer(approved=False, text=denial.reason, by=_BY)
-                return self._decide(folder, denial.pending, answer)
+                answer = Answer(approved=False, text=denial.reason, by=denial.by)
+                return self.decide(folder, denial.pending, answer)
             case "answer":
                 texts = decode(_MessageText, body, "answer").said
                 answer_question(self._find_git(folder).root, folder.name, texts)
@@ -123,10 +140,14 @@ class Actions:
             case _:
                 raise UsageError(f"there is no action {name}")
 
-    def _decide(self, folder: Path, pending_id: str, decision: Answer) -> str:
-        made = decide_approval(self._find_git(folder).root, pending_id, decision, task_id=folder.name)
+    def decide(self, folder: Path, pending_id: str, decision: Answer, *, seen: str | None = None) -> str:
+        """Record a decision and continue the task once nothing else waits. Raises AgentflowError."""
+        root = self._find_git(folder).root
+        made = decide_approval(root, pending_id, decision, task_id=folder.name, seen=seen)
         if made.before:
             return f"{pending_id} was already decided: {made.word}."
+        if made.left:
+            return f"Approved by {to_one_line(decision.by)}. {made.left} more to approve it."
         return f"{pending_id} {made.word}. {self._go_on(folder)}"
 
     def _go_on(self, folder: Path) -> str:

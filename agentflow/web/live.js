@@ -164,7 +164,9 @@ document.addEventListener("submit", async (event) => {
   buttons.forEach((button) => (button.disabled = false));
   if (said === null) return;
   form.reset();
-  say(said);
+  const place = form.querySelector("output");
+  if (place) place.textContent = said;
+  else say(said);
 });
 
 async function undo() {

@@ -21,14 +21,17 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentflow.core.errors import AgentflowError, ConfigError, TaskNotFound
-from agentflow.core.record import encode
+from agentflow.core.record import Record, encode
 from agentflow.pages.render import read_style
+from agentflow.parse import decode
 from agentflow.web.site import Parts, Site, render_error
 from agentflow.workspace.git import Git
 
 _ADDRESS = "127.0.0.1"
 _MOST_BYTES = 1024 * 1024
 """Of what a person sends with an action."""
+_DOOR = "decide"
+"""The first part of the path of a signed link, in place of the token."""
 _HERE = Path(__file__).parent
 _ASSETS = {"web.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -75,6 +78,10 @@ def _listen(port: int) -> socket.socket:
     return listening
 
 
+class _LinkWish(Record):
+    pending: str
+
+
 class _Pages:
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -88,6 +95,12 @@ class _Pages:
         def send_asset(name: str, _: Request) -> Response:
             return Response((_HERE / name).read_bytes(), media_type=_ASSETS[name])
 
+        def send_style(_: Request) -> Response:
+            return Response(read_style(), media_type="text/css")
+
+        def show_link(request: Request) -> Response:
+            return HTMLResponse(site.show_link(request.path_params["link"]))
+
         def show_task(request: Request) -> Response:
             return HTMLResponse(site.show_task(request.path_params["task_id"]))
 
@@ -95,12 +108,16 @@ class _Pages:
             routes=[
                 Route("/", lambda _: HTMLResponse(site.show_list()), methods=reads),
                 Route("/live", lambda _: self._stream(site.render_list)),
-                Route("/style.css", lambda _: Response(read_style(), media_type="text/css"), methods=reads),
+                Route("/style.css", send_style, methods=reads),
                 *(Route(f"/{name}", partial(send_asset, name), methods=reads) for name in _ASSETS),
                 Route(f"{task}/", show_task, methods=reads),
                 Route(f"{task}/live", self._follow_task),
                 Route(f"{task}/evidence/{{evidence_id}}", self._show_evidence, methods=reads),
                 Route(f"{task}/{{action}}", self._act, methods=["POST"]),
+                *(Route(f"/{_DOOR}/{name}", partial(send_asset, name), methods=reads) for name in _ASSETS),
+                Route(f"/{_DOOR}/style.css", send_style, methods=reads),
+                Route(f"/{_DOOR}/{{link}}/", show_link, methods=reads),
+                Route(f"/{_DOOR}/{{link}}/{{action}}", self._act, methods=["POST"]),
             ],
             exception_handlers={AgentflowError: self._tell_error},
         )
@@ -131,10 +148,19 @@ class _Pages:
             body += chunk
             if len(body) > _MOST_BYTES:
                 return JSONResponse({"error": "this is too long"}, 413)
-        folder = await anyio.to_thread.run_sync(self._site.find_task, request.path_params["task_id"])
-        action = request.path_params["action"]
-        said = await anyio.to_thread.run_sync(self._site.actions.run, action, folder, body)
+        address = f"http://{request.headers['host']}/"
+        said = await anyio.to_thread.run_sync(self._run, request.path_params, body, address)
         return JSONResponse({"said": said})
+
+    def _run(self, path: Mapping[str, str], body: bytes, address: str) -> str:
+        site, action = self._site, path["action"]
+        if "link" in path:
+            with site.links.use(path["link"]) as link:
+                return site.actions.run_link(action, site.find_task(link.task), body, link)
+        if action != "link":
+            return site.actions.run(action, site.find_task(path["task_id"]), body)
+        made = site.make_link(path["task_id"], decode(_LinkWish, body, "link").pending)
+        return f"It decides this once, within an hour: {address}{made}"
 
     def _tell_error(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, AgentflowError)
@@ -191,9 +217,9 @@ _NAMES = ("127.0.0.1", "localhost")
 
 
 class Guard:
-    """Lets through only requests for this very address, with the token, and from its own pages.
+    """Lets through only requests for this very address, with the token or a link, and from its own pages.
 
-    The token is the first part of the path, and gone from it behind this door.
+    The token is the first part of the path, and gone from it behind this door; a link proves itself there.
     """
 
     def __init__(self, app: ASGIApp, token: str, port: int) -> None:
@@ -211,15 +237,16 @@ class Guard:
         if refusal:
             await PlainTextResponse(f"{refusal}\n", 403)(scope, receive, send_guarded)
             return
-        rest = scope["path"].removeprefix("/").partition("/")[2]
-        await self._app({**scope, "path": f"/{rest}", "root_path": ""}, receive, send_guarded)
+        first, _, rest = scope["path"].removeprefix("/").partition("/")
+        path = scope["path"] if first == _DOOR else f"/{rest}"
+        await self._app({**scope, "path": path, "root_path": ""}, receive, send_guarded)
 
     def _refuse(self, request: Request) -> str:
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if host not in self._hosts:
             return f"Refused: this server answers only to {' and '.join(self._hosts)}."
         given = request.scope["path"].removeprefix("/").partition("/")[0]
-        if not compare_digest(given.encode(), self._token):
+        if given != _DOOR and not compare_digest(given.encode(), self._token):
             return "Refused: open the whole address that `agentflow web` printed; it ends with a token."
         if origin is None and request.method in ("GET", "HEAD"):
             return ""

@@ -1,23 +1,25 @@
 """The pages of one repository, made from the files of its tasks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from agentflow.api.undo import OPEN
 from agentflow.api.worktree import list_homes, open_home
-from agentflow.core.errors import TaskNotFound
-from agentflow.core.pending import APPROVED, to_letter
+from agentflow.core.errors import StateError, TaskNotFound
+from agentflow.core.pending import APPROVED, Pending, to_letter
 from agentflow.core.task import Status
 from agentflow.pages.page import TaskPage, read_task_page
 from agentflow.pages.render import describe_pending, render_parts
 from agentflow.pages.templates import fill_template, to_markup
 from agentflow.redact import strip_colours, to_one_line
 from agentflow.store import reading
+from agentflow.store.reading import load_state
 from agentflow.store.sessions import load_sessions
 from agentflow.view.tasks import INTERRUPTED, UNDONE, TaskRow, describe_task
 from agentflow.view.words import style_status
 from agentflow.web.actions import Actions, Continuations, to_home
+from agentflow.web.links import Links
 from agentflow.workspace.git import Git
 
 _OUTPUT_PAGE_BYTES = 64 * 1024
@@ -49,6 +51,7 @@ class Site:
         self._continuations = Continuations(git.root)
         self._tasks: dict[str, _KeptTask] = {}
         self._rows: dict[str, tuple[_Stamp, TaskRow]] = {}
+        self.links = Links()
         self.actions = Actions(self._continuations, self.open_home)
 
     def find_task(self, task_id: str) -> Path:
@@ -114,6 +117,23 @@ class Site:
             self._tasks[task_id] = kept
         return kept.parts
 
+    def make_link(self, task_id: str, pending_id: str) -> str:
+        """Return a link that decides one thing, as the end of an address. Raises StateError."""
+        state = load_state(self.find_task(task_id))
+        item = next((one for one in state.pending if one.id == pending_id and one.kind in APPROVED), None)
+        if item is None:
+            raise StateError(f"{to_one_line(pending_id, 60)} does not wait for an approval")
+        return f"decide/{self.links.make(task_id, item)}/"
+
+    def show_link(self, text: str) -> str:
+        """Return the page of a signed link. Raises StateError for one that is not valid."""
+        link = self.links.read(text)
+        folder = self.find_task(link.task)
+        items = (item for item in load_state(folder).pending if item.id == link.pending)
+        title = f"A decision about task {link.task}"
+        waiting = to_markup(_render_waiting(items, folder, is_link=True))
+        return self._fill_page("web/decide.html", title=title, up="../", waiting=waiting)
+
     def show_evidence(self, task_id: str, evidence_id: str, number: int) -> str:
         folder = self.find_task(task_id)
         record = next((one for one in reading.read_evidence(folder) if one.id == evidence_id), None)
@@ -161,23 +181,29 @@ def _render_all(page: TaskPage, failure: str) -> Parts:
     if page.snapshot is None:
         return parts
     state = page.snapshot.state
+    folder = page.snapshot.folder
+    controls = fill_template(
+        "web/controls.html",
+        is_open=state.status in OPEN,
+        can_resume=state.status in _RESUMABLE and not state.pending and not page.at_work,
+        can_undo=state.undone is None and not page.at_work and not state.reads_only,
+        failure=failure,
+    )
+    waiting = _render_waiting(state.pending, folder, is_link=False)
+    mine = {"waiting": waiting, "head": parts.pop("head"), "controls": controls}
+    return {**{name: text for name, text in mine.items() if text}, **parts}
+
+
+def _render_waiting(pending: Iterable[Pending], folder: Path, *, is_link: bool) -> str:
     items = []
-    for item in state.pending:
+    for item in pending:
         lettered = [
             (one.text, [(to_letter(place), option) for place, option in enumerate(one.options)])
             for one in item.questions
         ]
-        items.append((item, describe_pending(item, page.snapshot.folder), lettered))
-    controls = fill_template(
-        "web/controls.html",
-        is_open=state.status in OPEN,
-        can_resume=state.status in _RESUMABLE and not items and not page.at_work,
-        can_undo=state.undone is None and not page.at_work and not state.reads_only,
-        failure=failure,
-    )
-    waiting = fill_template("web/waiting.html", items=items, approved=APPROVED) if items else ""
-    mine = {"waiting": waiting, "head": parts.pop("head"), "controls": controls}
-    return {**{name: text for name, text in mine.items() if text}, **parts}
+        items.append((item, describe_pending(item, folder), lettered))
+    values = {"items": items, "approved": APPROVED, "is_link": is_link}
+    return fill_template("web/waiting.html", **values) if items else ""
 
 
 def _stamp(path: Path) -> tuple[str, int, int]:

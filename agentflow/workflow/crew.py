@@ -97,6 +97,8 @@ class Crew(Record):
     """The MCP servers; None where none is configured."""
     denied: Callable[[tuple[Tool, ...]], frozenset[str]] = lambda _: frozenset()
     """Returns the server tools that the user's rules take away as a whole."""
+    webhook: str | None = None
+    """The user's address that is told when the task waits or ends."""
     copy: SideCopy | None = None
     """The copy for one of several steps at the same time; None for the repository itself."""
     share: int = 1
@@ -263,6 +265,7 @@ class Crew(Record):
             phase=phase,
             transcript=self.store.run_path(number, ROLE_OF[phase]),
             consent=self.consent,
+            terms=task.terms,
             has_asked=phase in task.asked or will_confirm,
             owners=self._map_owners(),
             shown=list_whole_files(task, self._list_changed_paths(task)) if implements else (),

@@ -63,6 +63,7 @@ def suspend_for(task: TaskState, pending: Pending) -> TaskState:
 
 def decide_or_suspend(crew: "Crew", task: TaskState, item: Pending, consent: Consent) -> TaskState:
     """Return the task with an item decided as the person said beforehand, or waiting for a person."""
+    item = task.terms.apply(item)
     decision = decide_now(consent, item)
     if decision is None:
         return suspend_for(task, item)
@@ -92,6 +93,9 @@ def suspend(task: TaskState, reason: str, code: Exit = Exit.SUSPENDED) -> TaskSt
 
 def record_answer(task: TaskState, item: Pending, answer: Answer) -> TaskState:
     """Return the task with a person's answer to a pending item; a first answer is never replaced."""
+    if item.kind is PendingKind.APPROVAL:
+        asked = item.input if item.first_input is None else item.first_input
+        answer = answer.replace(tool=item.tool, asked=asked)
     task = task.replace(
         pending=tuple(other for other in task.pending if other.id != item.id),
         answers={item.id: answer, **task.answers},

@@ -56,7 +56,7 @@ async def run_phases(crew: Crew, task: TaskState) -> TaskState:
     try:
         task = await _walk(crew, await start_session(crew, task))
         await end_session(crew, task)
-        if crew.hooks.has(Point.NOTIFICATION):
+        if crew.webhook is not None or crew.hooks.has(Point.NOTIFICATION):
             await notify(crew, _look_again(crew, task))
         is_unpriced = task.usage.tokens > 0 and task.usage.cost_usd is None
         if is_unpriced and task.budget.cost is not None:

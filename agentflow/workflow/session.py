@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from agentflow.core.errors import Exit, Halted, ModelError, ModelRefused, ModelRejected
+from agentflow.core.events import Warned
 from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.points import (
@@ -28,6 +29,7 @@ from agentflow.workflow.crew import Crew
 
 _KINDS = {PendingKind.APPROVAL: "permission_prompt", PendingKind.SURFACE: "permission_prompt"}
 """What a notification about something that waits is; about anything else a question is asked."""
+_POST_SECONDS = 5.0
 _SHOWN = 100
 """Characters of a task's text in a notification."""
 
@@ -87,15 +89,29 @@ async def announce_model_failure(crew: Crew, task: TaskState, error: ModelError)
 
 
 async def notify(crew: Crew, task: TaskState) -> None:
-    """Tell hooks that the task waits for a person, or has ended."""
+    """Tell hooks and the user's address that the task waits for a person, or has ended."""
     waiting = task.pending if task.status is Status.SUSPENDED else ()
     for item in waiting:
+        said = _to_notice(item)
         await _fire(crew, task, Point.NOTIFICATION, partial(_to_notice, item))
+        await _tell_address(crew, task, item.kind, said.message)
     if waiting or task.ending is None:
         return
-    ended = f"agentflow: {task.status.replace('_', ' ')}: {to_one_line(task.title, _SHOWN)}"
-    said = Notified(message=ended, notification_type="idle_prompt")
-    await _fire(crew, task, Point.NOTIFICATION, lambda: said)
+    ended = f"agentflow: {task.status.replace('_', ' ')}"
+    notice = Notified(message=f"{ended}: {to_one_line(task.title, _SHOWN)}", notification_type="idle_prompt")
+    await _fire(crew, task, Point.NOTIFICATION, lambda: notice)
+    await _tell_address(crew, task, task.status, ended)
+
+
+async def _tell_address(crew: Crew, task: TaskState, kind: str, text: str) -> None:
+    """Post a line without a word of the task's; whatever fails is a note, which names no address."""
+    if crew.webhook is None:
+        return
+    from agentflow.model.http import post_json  # noqa: PLC0415  # only where the user named an address
+
+    said = {"task_id": task.task_id, "kind": str(kind), "text": text}
+    if problem := await post_json(crew.webhook, said, _POST_SECONDS):
+        crew.store.emit(Warned(message=f"webhook: {problem}"))
 
 
 def _to_notice(item: Pending) -> Notified:

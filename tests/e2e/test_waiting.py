@@ -45,7 +45,8 @@ def pending(repo: Repo) -> dict[str, Any]:
 
 def test_a_call_that_a_rule_asks_about_waits_on_disk(asking: Repo) -> None:
     item = pending(asking)
-    assert item.keys() == {"id", "kind", "tool", "input", "options", "asked_at", "expires_at"}
+    known = {"id", "kind", "tool", "input", "options", "asked_at", "expires_at"}
+    assert item.keys() == known | {"needed", "given", "first_input"}
     assert (item["kind"], item["tool"]) == ("approval", "Edit")
     assert item["input"]["new_string"] == "a + b"
     assert asking.state()["status"] == "suspended"

@@ -1,0 +1,75 @@
+"""Signed links, each of which opens one decision on the page, once."""
+
+import hmac
+import secrets
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from threading import Lock
+
+from agentflow.core.errors import AgentflowError, InvalidFile, StateError
+from agentflow.core.pending import Pending
+from agentflow.core.record import Record, encode
+from agentflow.parse import decode
+
+_SECONDS = 3600
+
+
+class SignedLink(Record):
+    task: str
+    pending: str
+    seen: str
+    """The `identity` of what waited."""
+    until: float
+    """In seconds of the epoch."""
+    number: str
+
+
+class Links:
+    """The links of one server; their key is in no file, so that no command of a role can read it."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+        self._used = set[str]()
+        self._lock = Lock()
+
+    def make(self, task_id: str, item: Pending) -> str:
+        until = time.time() + _SECONDS
+        if item.expires_at is not None:
+            until = min(until, datetime.fromisoformat(item.expires_at).timestamp())
+        number = secrets.token_urlsafe(12)
+        link = SignedLink(task=task_id, pending=item.id, seen=item.identity, until=until, number=number)
+        said = urlsafe_b64encode(encode(link)).decode()
+        return f"{said}.{self._sign(said)}"
+
+    def read(self, text: str) -> SignedLink:
+        """Return what a link is for. Raises StateError for one that is forged, used or too old."""
+        said, _, signature = text.rpartition(".")
+        if not hmac.compare_digest(self._sign(said).encode(), signature.encode()):
+            raise StateError("this link is not valid", hint="the page makes a new one")
+        try:
+            link = decode(SignedLink, urlsafe_b64decode(said), "link")
+        except (ValueError, InvalidFile):
+            raise StateError("this link is not valid") from None
+        if time.time() >= link.until:
+            raise StateError("this link has expired", hint="the page makes a new one")
+        if link.number in self._used:
+            raise StateError("this link was used before", hint="each link decides once")
+        return link
+
+    @contextmanager
+    def use(self, text: str) -> Iterator[SignedLink]:
+        """Spend a link, unless what it was used for fails. Raises StateError as `read` does."""
+        with self._lock:
+            link = self.read(text)
+            self._used.add(link.number)
+        try:
+            yield link
+        except AgentflowError:
+            self._used.discard(link.number)
+            raise
+
+    def _sign(self, said: str) -> str:
+        return hmac.digest(self._key, said.encode(), "sha256").hex()
