@@ -150,6 +150,7 @@ def task(
     commit: bool = COMMIT,
     branch: str | None = NEW_BRANCH,
     worktree: bool = WORKTREE,
+    no_memory: bool = arguments.NO_MEMORY,
     stream: bool = arguments.STREAM,
     quiet: bool = arguments.QUIET,
     verbose: bool = arguments.VERBOSE,
@@ -183,6 +184,7 @@ def task(
         follows=follows,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
         overrides=make_overrides(skip_check or [], reason),
+        memory=not no_memory,
     )
     is_committed = commit or branch is not None
     if worktree:
@@ -233,6 +235,7 @@ def ask(
     no_sandbox: bool = arguments.NO_SANDBOX,
     json: bool = arguments.ONE_JSON,
     events: str | None = arguments.EVENTS_FILE,
+    no_memory: bool = arguments.NO_MEMORY,
     stream: bool = arguments.STREAM,
     quiet: bool = arguments.QUIET,
     verbose: bool = arguments.VERBOSE,
@@ -256,6 +259,7 @@ def ask(
         no_sandbox=no_sandbox,
         named_class=QUESTION,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
+        memory=not no_memory,
     )
     return launch(folder, request)
 
@@ -278,6 +282,7 @@ def demo(
         json=json,
         detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
         must_run=True,
+        memory=False,
     )
     code = launch(folder, request)
     if not (json or quiet):

@@ -16,6 +16,7 @@ from agentflow.permissions.rules import SERVER_PREFIX, is_about_tool
 from agentflow.settings import Caller
 from agentflow.tools.files import EDIT, READ, WRITE
 from agentflow.tools.mutants import TRY_MUTANTS
+from agentflow.tools.remember import REMEMBER
 from agentflow.tools.search import GLOB, GREP
 from agentflow.tools.shell import BASH, describe_shell_scope
 from agentflow.tools.submit import ASK, ESCALATE, SUBMIT_TOOLS
@@ -34,7 +35,20 @@ ELSEWHERE = frozenset(
     }
 )
 """Names that public role files list and that are no tools a list can give here."""
-_SHIPPED = (READ, EDIT, WRITE, GLOB, GREP, BASH, TRY_MUTANTS, TODO_WRITE, ASK, ESCALATE, *SUBMIT_TOOLS)
+_SHIPPED = (
+    READ,
+    EDIT,
+    WRITE,
+    GLOB,
+    GREP,
+    BASH,
+    TRY_MUTANTS,
+    TODO_WRITE,
+    REMEMBER,
+    ASK,
+    ESCALATE,
+    *SUBMIT_TOOLS,
+)
 NAMES = frozenset({*(tool.name for tool in _SHIPPED), *WEB, *ELSEWHERE})
 """Every word that means a tool."""
 _BY_PREFIX = ("mcp__", HANDOFF)

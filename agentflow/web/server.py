@@ -94,6 +94,7 @@ class _Pages:
         app = Starlette(
             routes=[
                 Route("/", lambda _: HTMLResponse(site.show_list()), methods=reads),
+                Route("/memory", lambda _: HTMLResponse(site.show_memory()), methods=reads),
                 Route("/live", lambda _: self._stream(site.render_list)),
                 Route("/style.css", lambda _: Response(read_style(), media_type="text/css"), methods=reads),
                 *(Route(f"/{name}", partial(send_asset, name), methods=reads) for name in _ASSETS),

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentflow.compose.builder import AgentFactory, SubagentPlace
@@ -107,6 +108,8 @@ class Crew(Record):
     """How many seconds that role waits for them; None for as long as they take."""
     mutate: Callable[[str, str, Callable[[], bool]], str] = lambda *_: ""
     """Tells which lines no test notices of what differs from a tree, as `ToolContext.mutate` does."""
+    find_memory: Callable[[], Path] = Path
+    """Returns where the memory of the repository is kept."""
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
     """Returns what a person said in the recorded task, by run and turns, where a task is replayed."""
 

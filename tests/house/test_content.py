@@ -20,10 +20,12 @@ MAX_CHARACTERS = 2_000
 
 TOOLS = {
     "explorer": {"AskUserQuestion", "Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch", "mcp__*"},
-    "planner": {"Escalate", "Read", "Grep", "Glob", "TodoWrite"},
-    "implementer": {"Escalate", "Read", "Write", "Edit", "Grep", "Glob", "Bash", "Mutants", "mcp__*"},
+    "planner": {"Escalate", "Read", "Grep", "Glob", "Remember", "TodoWrite"},
+    "implementer": {
+        *("Escalate", "Read", "Write", "Edit", "Grep", "Glob", "Bash", "Mutants", "Remember", "mcp__*"),
+    },
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
-    "verifier": {"Read", "Grep", "Bash", "Mutants"},
+    "verifier": {"Read", "Grep", "Bash", "Mutants", "Remember"},
 }
 """What a role may use: the one list that is kept beside the role files, since more would be a right more."""
 LIMITS = {
