@@ -20,9 +20,11 @@ from agentflow.parse import expand_home, has_null
 T = TypeVar("T")
 ProveRounds = Annotated[int, Meta(ge=0, le=10)]
 PROJECT_FILE = ".claude/agentflow.yaml"
+LEARNINGS = ".claude/learnings.md"
+"""What people write down for later tasks."""
 PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
 _OWN = (
-    "a repository says checks, required, routing, limits, prove_rounds and surface; "
+    "a repository says checks, required, routing, limits, prove_rounds, surface and memory; "
     "all else is for your own config.yaml"
 )
 _NO_PROVIDER = regex(r"anthropic|bedrock|vertex|foundry|repair|script|replay|.*/.*|")
@@ -35,8 +37,11 @@ _EXAMPLES = {
     "prove_rounds": "prove_rounds: 0",
     "routing": "routing: {keywords: {complex: [kernel]}}",
     "surface": "surface: {add: [fixtures/**]}",
+    "memory": "memory: off",
 }
 """How each key of a repository is written."""
+ASKED_BY = "AGENTFLOW_ASKED_BY"
+"""Names what else than a person at the command line gives tasks their words."""
 MODEL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 """Any of them in the user's environment makes `anthropic` the default model."""
 
@@ -252,6 +257,8 @@ class Settings(Record):
     """By role, rules such as `mcp__git` about the MCP tools it has, in place of those of its file."""
     unprotected: tuple[str, ...] = ()
     """Protected names that commands may write all the same, such as AGENTS.md or vendor/lib/.git."""
+    memory: Literal["on", "off"] = "on"
+    """Whether tasks are given what earlier ones of the repository left, and leave something themselves."""
 
     @property
     def terms(self) -> Terms:
@@ -288,6 +295,7 @@ class Project(Record):
     limits: TaskLimits = TaskLimits()
     prove_rounds: ProveRounds | None = None
     surface: SurfaceGlobs = SurfaceGlobs()
+    memory: Literal["off"] | None = None
 
 
 class Folders(Record):
@@ -298,6 +306,8 @@ class Folders(Record):
     """Copies of the plugins that the user added."""
     plugin_record: Path
     """The record of the added plugins and their files."""
+    memory: Path
+    """What earlier tasks left, one file a repository."""
 
 
 def find_folders(environ: Mapping[str, str]) -> Folders:
@@ -310,11 +320,14 @@ def find_folders(environ: Mapping[str, str]) -> Folders:
     base = home / ".config" if moved else named
     shared = Path(environ.get("XDG_DATA_HOME", ""))
     kept = home / ".local/share" if "AGENTFLOW_HOME" in environ or not shared.is_absolute() else shared
+    state = Path(environ.get("XDG_STATE_HOME", ""))
+    states = home / ".local/state" if "AGENTFLOW_HOME" in environ or not state.is_absolute() else state
     return Folders(
         config=base / "agentflow" / "config.yaml",
         claude=home / ".claude",
         plugins=kept / "agentflow" / "plugins",
         plugin_record=base / "agentflow" / "plugins.json",
+        memory=states / "agentflow" / "memory",
     )
 
 
@@ -361,6 +374,7 @@ def tighten(project: Project, settings: Settings) -> Project:
         limits=limits.replace(iterations=fewer),
         prove_rounds=min(_choose_rounds(project, settings), settings.prove_rounds),
         surface=SurfaceGlobs(add=project.surface.add),
+        memory=project.memory,
     )
 
 
@@ -379,6 +393,7 @@ def apply_project(settings: Settings, project: Project) -> Settings:
         routing=settings.routing.extend(project.routing),
         required=tuple(dict.fromkeys((*settings.required, *project.required))),
         surface=surface,
+        memory=project.memory or settings.memory,
     )
 
 

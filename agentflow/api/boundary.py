@@ -63,6 +63,10 @@ class TaskRequest(Record):
     """The task of the same session that this one goes on from."""
     task_id: str = ""
     """The id of the new task; empty makes one."""
+    memory: bool = True
+    """Recall earlier tasks, and leave something for later ones, unless the settings say no."""
+    asked_by: str = ""
+    """What else than the person wrote the text."""
     json: bool = False
     events: str | None = None
     """A file's path, or `-` for stdout."""

@@ -45,7 +45,7 @@ def run_task(
     ones, and `observe` is told each event. A task that waits for a person ends with the status `suspended`.
     Raises AgentflowError for what the command line would refuse with a message.
     """
-    request = request.replace(text=text, model=model)
+    request = request.replace(text=text, model=model, asked_by=request.asked_by or "a Python program")
     setup = prepare(Path(folder), request).replace(capabilities=capabilities)
     with begin_session(setup, request) as session:
         return _run_to_end(session, observe)

@@ -30,6 +30,7 @@ from agentflow.core.routing import PIPELINE
 from agentflow.core.task import Phase, Status, TaskState
 from agentflow.redact import list_some, to_one_line
 from agentflow.sandbox.profile import Level
+from agentflow.settings import ASKED_BY
 from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import find, find_recorded_end, load_state
 from agentflow.store.tasks import TaskStore
@@ -74,6 +75,8 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
             focus=request.focus,
             overrides=request.overrides,
             invoked=request.invoked,
+            remembers=request.memory and setup.settings.memory == "on",
+            asked_by=request.asked_by or os.environ.get(ASKED_BY, ""),
             budget=Budget(  # the command line's limits, else the repository's
                 cost=setup.limits.cost if budget.cost is None else budget.cost,
                 tokens=setup.limits.tokens if budget.tokens is None else budget.tokens,

@@ -30,6 +30,7 @@ from agentflow.permissions.reading_commands import find_outputs
 from agentflow.permissions.rules import read_rules
 from agentflow.redact import to_one_line
 from agentflow.settings import (
+    LEARNINGS,
     PLUGIN_MANIFEST,
     PROJECT_FILE,
     Project,
@@ -361,6 +362,8 @@ def _list_check_files(root: Path) -> Iterator[Item]:
     for file in _CHECK_FILES:
         if (root / file).is_file():
             yield Item(kind="checks", file=file, does="changes which checks are required")
+    if (root / LEARNINGS).is_file():
+        yield Item(kind="learnings", file=LEARNINGS, does="is given to roles as instructions")
 
 
 def _list_commands(root: Path) -> Iterator[Item]:

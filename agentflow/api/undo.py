@@ -16,6 +16,8 @@ from agentflow.core.pending import Consent
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.task import Ending, Status, TaskState
+from agentflow.memory.keep import reject_task
+from agentflow.memory.place import find_memory_file
 from agentflow.redact import list_some, to_one_line
 from agentflow.store.journal import load_runs
 from agentflow.store.ownership import find_writer, hold_writer_lock
@@ -145,6 +147,7 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     if result.restored or result.removed:
         past.save(kept.replace(replaced=shot))
         store.mark_undone(result.restored, result.removed, result.kept)
+        reject_task(store.task.task_id, find_memory_file(git, os.environ), "its task was undone")
     return result
 
 

@@ -45,6 +45,7 @@ from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
 from agentflow.mcp.entries import ServerEntry
+from agentflow.memory.place import find_memory_file
 from agentflow.model.scripted import ScriptedModel
 from agentflow.model.tiers import REPAIR, Meter, parse_choice
 from agentflow.permissions.rules import Rules, find_denied_tools, narrow_rules, parse_rules
@@ -245,6 +246,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         denied=partial(find_denied_tools, setup.rules),
         webhook=setup.settings.webhook,
         mutate=partial(_mutate, setup),
+        find_memory=partial(find_memory_file, setup.git, os.environ),
     )
     return crew.replace(reach=live.reach) if live else crew
 

@@ -310,7 +310,7 @@ def _to_words(
     }
     values = (word for name, value in named.items() if value is not None for word in (name, str(value)))
     review = () if task.review is None else ("--review" if task.review else "--no-review",)
-    return ("task", *place, *values, *review, *options.switches, "-"), task.text
+    return ("task", "--no-memory", *place, *values, *review, *options.switches, "-"), task.text
 
 
 async def _run_command(

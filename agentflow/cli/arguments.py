@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from typer._click.core import Context
 
 
-LATER = ("--no-memory",)
-"""Options that the published command has and this version does not."""
-
-
 class TextCommand(TyperCommand):
     """A command whose text may be unquoted words; a word that looks like an option has to be one."""
 
@@ -80,8 +76,6 @@ def _takes_next(word: str, known: Mapping[str, bool], command: str) -> bool:
         is_cluster = all(known.get(f"-{letter}") is False for letter in word[1:])
         if known[word[:2]] or is_cluster:
             return False
-    if name in LATER:
-        raise UsageError(f"{name} is not in this version")
     hint = f"if it belongs to the text, quote the whole text or put -- before it: {command} -- TEXT"
     raise UsageError(f"unknown option {name}{suggest(name, known, cutoff=0.8)}", hint=hint)
 
@@ -130,6 +124,9 @@ NETWORK = typer.Option(False, "--network", help="Let the implementer and the che
 EVENTS_FILE = typer.Option(None, "--events", metavar="FILE|-", help="Write each event as a line of JSON.")
 QUIET = typer.Option(False, "-q", "--quiet", help="Print only the verdict.")
 VERBOSE = typer.Option(False, "-v", "--verbose", help="Show every step and the whole report.")
+NO_MEMORY = typer.Option(
+    False, "--no-memory", help="Recall nothing of earlier tasks, and leave nothing for later ones."
+)
 PLAIN = typer.Option(False, "--plain", help="Never redraw a line on the terminal.")
 JSON = typer.Option(False, "--json", help="Print JSON.")
 ONE_JSON = typer.Option(False, "--json", help="Print one JSON object on stdout and nothing else.")

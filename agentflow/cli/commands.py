@@ -38,6 +38,7 @@ _EXAMPLES = {
     "resume": "20260102T03",
     "commit": "--branch fix-paging",
     "say": "leave the public functions as they are",
+    "learn": "the tests need TZ=UTC",
     "undo": "--dry-run",
     "answer": "B",
     "approve": 'p3-1 --comment "only this once"',
@@ -55,6 +56,7 @@ _EXAMPLES = {
     "commands": "list",
     "hooks": "list",
     "tools": "show Edit",
+    "memory": "search rounding of discounts",
     "verify": "--junit checks.xml",
     "replay": "20260102T03",
     "export": "20260102T03 task.agentflow",
@@ -104,6 +106,7 @@ _RUN = (
         "waiting:say_to_task",
         "Send a message to a running task. The working role reads it before its next turn.",
     ),
+    CommandRow("learn", "memory", "Keep a fact about this repository for later tasks."),
     CommandRow("cancel", "waiting:stop_task", "Stop a task. `resume` can still continue it."),
     CommandRow(
         "undo",
@@ -137,6 +140,7 @@ _LOOK = (
     CommandRow("commands", "catalog", "List the commands that you can call as /name."),
     CommandRow("hooks", "explain", "List, write or test hooks."),
     CommandRow("tools", "catalog", "List the tools, or show one."),
+    CommandRow("memory", "memory", "List, search, edit or forget what tasks remember of this repository."),
 )
 _PROVE = (
     CommandRow(

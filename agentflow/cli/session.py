@@ -239,6 +239,7 @@ COMMAND_GROUPS = {
         "/new": SlashCommand("Begin a new change, apart from the earlier tasks.", _begin_anew),
     },
     "Session": {
+        "/remember": SlashCommand("Keep a fact for later tasks: /remember TEXT.", _pass_to("learn")),
         "/model": SlashCommand("Show or choose the model: /model NAME.", _choose_model),
         "/config": SlashCommand("Show each setting and its source.", _pass_to("config", "--explain")),
         "/help": SlashCommand("Show this list.", _show_help),

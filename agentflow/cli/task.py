@@ -154,6 +154,7 @@ def task(
     commit: bool = COMMIT,
     branch: str | None = NEW_BRANCH,
     worktree: bool = WORKTREE,
+    no_memory: bool = arguments.NO_MEMORY,
     stream: bool = arguments.STREAM,
     quiet: bool = arguments.QUIET,
     verbose: bool = arguments.VERBOSE,
@@ -188,6 +189,7 @@ def task(
         follows=follows,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
         overrides=make_overrides(skip_check or [], reason),
+        memory=not no_memory,
     )
     is_committed = commit or branch is not None
     if worktree:
@@ -238,6 +240,7 @@ def ask(
     no_sandbox: bool = arguments.NO_SANDBOX,
     json: bool = arguments.ONE_JSON,
     events: str | None = arguments.EVENTS_FILE,
+    no_memory: bool = arguments.NO_MEMORY,
     stream: bool = arguments.STREAM,
     quiet: bool = arguments.QUIET,
     verbose: bool = arguments.VERBOSE,
@@ -261,6 +264,7 @@ def ask(
         no_sandbox=no_sandbox,
         named_class=QUESTION,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
+        memory=not no_memory,
     )
     return launch(folder, request)
 
@@ -283,6 +287,7 @@ def demo(
         json=json,
         detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
         must_run=True,
+        memory=False,
     )
     code = launch(folder, request)
     if not (json or quiet):

@@ -351,7 +351,12 @@ def _work_on_issue(git: Git, event: CiEvent, label: str, model: str | None, *, n
         say(f"The issue did not get the label {label}, so there is nothing to do.")
         return Exit.VERIFIED
     request = TaskRequest(
-        text=read_words([event.text]), model=model, plain=True, consent=Consent.NO, no_sandbox=no_sandbox
+        text=read_words([event.text]),
+        model=model,
+        plain=True,
+        consent=Consent.NO,
+        no_sandbox=no_sandbox,
+        memory=False,
     )
     code = launch(git.root, request)
     if code == Exit.VERIFIED:
@@ -368,7 +373,7 @@ _CUT = (Status.CANCELLED, Status.ERROR)
 _IGNORED = frozenset(
     {
         *("Warned", "Signalled", "Retried", "Searched", "RepairTried", "Answered", "StateChanged"),
-        *("Asked", "CheckStarted", "TestRunsLong", "Probing", "Probed", "TaskUndone"),
+        *("Asked", "CheckStarted", "TestRunsLong", "Probing", "Probed", "TaskUndone", "MemoryRecalled"),
     }
 )
 """Events about the machine, the person and the store, not about what the task did.
@@ -479,8 +484,9 @@ def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: Task
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
     found = recorded.first_try and recorded.first_try.replace(refused="")
     known = to_builtins(recorded.replace(first_try=found))
-    then = {key: known[key] for key in ("surroundings", "instructions", "excerpts", "first_try")}
-    return fit(TaskState, {**first, **{key: to_builtins(fresh)[key] for key in keys}, **then})
+    then = {key: known[key] for key in ("surroundings", "instructions", "excerpts", "first_try", "recalled")}
+    fields = {**first, **{key: to_builtins(fresh)[key] for key in keys}, **then, "remembers": False}
+    return fit(TaskState, fields)
 
 
 def _run(setup: Setup, store: TaskStore, recorded: TaskState, folder: Path) -> TaskState:

@@ -140,6 +140,14 @@ class RepairTried(Record, tag=True):
     seconds: float
 
 
+class MemoryRecalled(Record, tag=True):
+    """The task was given so many entries of the memory."""
+
+    learnings: int
+    tasks: int
+    messages: int
+
+
 class Replied(Record, tag=True):
     run: int
     turn: int
@@ -362,6 +370,7 @@ Event = (
     | Retried
     | Searched
     | RepairTried
+    | MemoryRecalled
     | Replied
     | ToolStarted
     | ToolFinished

@@ -190,6 +190,21 @@ class TaskMessage(Record):
     iteration: int
 
 
+class Recalled(Record):
+    """A part of the memory that a task was given, and why."""
+
+    kind: str
+    text: str
+    origin: str
+    """When, by whom, and what shows it."""
+    why: str
+    id: int
+
+    @property
+    def line(self) -> str:
+        return f"{self.kind} ({self.origin}): {self.text}"
+
+
 class StandingChange(Record):
     """A change that passed before its proving round, as it was judged."""
 
@@ -248,6 +263,12 @@ class TaskState(Record):
     """The task of the same session before this one; both are judged from the tree before the first."""
     start_tree: str | None = None
     """The tree that a follow-up began with; None where that is `base_tree`."""
+    asked_by: str = ""
+    """What else than the person gave the task its words, such as a client of the MCP server."""
+    remembers: bool = False
+    """Whether it leaves something for later tasks, and is given what earlier ones left."""
+    recalled: tuple[Recalled, ...] = ()
+    """What it was given."""
     earlier: str = ""
     """The earlier tasks of the session and their results, for every task prompt."""
     continues: str | None = None

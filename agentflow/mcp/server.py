@@ -1,5 +1,6 @@
 """This program as an MCP server over stdio: the only door to the SDK's server."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from agentflow.core.record import Record
 from agentflow.mcp.own_command import EndedCommand, TellLine, run_own_command
 from agentflow.parse import decode_or_none
 from agentflow.redact import make_visible
+from agentflow.settings import ASKED_BY
 
 _READS = ToolAnnotations(read_only_hint=True)
 _DECIDES = ToolAnnotations(destructive_hint=True)
@@ -45,6 +47,7 @@ class ApprovalDoor(Record):
 
 def serve(root: Path, approvals: ApprovalDoor) -> None:
     """Serve tasks in one repository over stdin and stdout until the client leaves."""
+    os.environ[ASKED_BY] = "an MCP client"  # the commands that this starts inherit it
     server: MCPServer[Any] = MCPServer("agentflow", version=__version__, log_level="ERROR")
     _add_work(server, root, approvals)
     _add_reading(server, root)

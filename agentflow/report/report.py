@@ -153,6 +153,9 @@ def format_report(
         f"# {task.ending.status}: {make_visible(title)}",
         _describe_facts(task),
         _list_under("Intent", [*(f"- {label}: {nest_text(text)}" for label, text in intent if text), *gaps]),
+        _list_under(
+            "Recalled from memory", _make_items(f"{one.line} (why: {one.why})" for one in task.recalled)
+        ),
         _describe_answer(task),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
         _list_under(
@@ -211,6 +214,7 @@ def to_result(
         "roles": [to_builtins(one) for one in spent.roles],
         "seconds": {"total": spent.seconds, "model": spent.model, "own": spent.own},
         "answer": format_answer(task),
+        "recalled": to_builtins(task.recalled),
         "class": task.task_complexity,
         "document": task.document,
         "caveats": [*task.verdict.caveats, *task.verdict.approvals] if task.verdict else [],

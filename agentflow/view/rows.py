@@ -57,6 +57,7 @@ class Memory:
 _TOLD_IN_SHORT = (
     *(events.Warned, events.RepairTried, events.Retried, events.PersonSaid, events.StepMerged),
     *(events.ProvingStarted, events.TaskUndone, events.TestRunsLong, events.ToolStarted),
+    events.MemoryRecalled,
 )
 
 
@@ -297,7 +298,8 @@ def _choose_style(event: events.EvidenceRecorded, check: CheckName, memory: Memo
 
 @list_rows.register
 def _tell_notice(
-    event: events.Probed | events.Warned | events.TestRunsLong | events.PersonSaid, _memory: Memory
+    event: events.Probed | events.Warned | events.TestRunsLong | events.PersonSaid | events.MemoryRecalled,
+    _memory: Memory,
 ) -> Iterator[Row]:
     match event:
         case events.Probed():
@@ -314,6 +316,14 @@ def _tell_notice(
             yield span("· ", Style.DIM), text
         case events.PersonSaid():
             yield span("  > ", Style.ACCENT), span(to_one_line(event.text, _SAID))
+        case events.MemoryRecalled():
+            counts = (
+                (event.learnings, "learning"),
+                (event.tasks, "earlier task"),
+                (event.messages, "message"),
+            )
+            told = ", ".join(format_count(count, noun) for count, noun in counts if count)
+            yield span("· ", Style.DIM), span(f"recalled {told}", Style.DIM)
         case _:
             pass
 

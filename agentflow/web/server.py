@@ -107,6 +107,7 @@ class _Pages:
         app = Starlette(
             routes=[
                 Route("/", lambda _: HTMLResponse(site.show_list()), methods=reads),
+                Route("/memory", lambda _: HTMLResponse(site.show_memory()), methods=reads),
                 Route("/live", lambda _: self._stream(site.render_list)),
                 Route("/style.css", send_style, methods=reads),
                 *(Route(f"/{name}", partial(send_asset, name), methods=reads) for name in _ASSETS),

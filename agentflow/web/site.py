@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from agentflow.api.memory import list_memory
 from agentflow.api.undo import OPEN
 from agentflow.api.worktree import list_homes, open_home
 from agentflow.core.errors import StateError, TaskNotFound
 from agentflow.core.pending import APPROVED, Pending, to_letter
 from agentflow.core.task import Status
+from agentflow.memory.entry import EntryKind
 from agentflow.pages.page import TaskPage, read_task_page
 from agentflow.pages.render import describe_pending, render_parts
 from agentflow.pages.templates import fill_template, to_markup
@@ -23,6 +25,7 @@ from agentflow.web.links import Links
 from agentflow.workspace.git import Git
 
 _OUTPUT_PAGE_BYTES = 64 * 1024
+_MOST_REMEMBERED = 500
 _RESUMABLE = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
 _TONES: Mapping[str | None, str] = {
     **{status: style_status(status).name.lower() for status in Status},
@@ -94,6 +97,13 @@ class Site:
                 problem="; ".join(map(str, sessions.damaged)),
             ),
         }
+
+    def show_memory(self) -> str:
+        """Return the page of what is remembered of the repository, the newest first."""
+        found = list_memory(self._homes[self._root], most=_MOST_REMEMBERED + 1)
+        more, shown = len(found) > _MOST_REMEMBERED, found[:_MOST_REMEMBERED]
+        kinds = [(f"{kind.capitalize()}s", [one for one in shown if one.kind is kind]) for kind in EntryKind]
+        return self._fill_page("web/memory.html", title="Memory", up="./", kinds=kinds, more=more)
 
     def show_task(self, task_id: str) -> str:
         """Return the page of a task. Raises TaskNotFound."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentflow.compose.builder import AgentFactory, SubagentPlace
@@ -115,6 +116,8 @@ class Crew(Record):
     """Tells which lines no test notices of what differs from a tree, as `ToolContext.mutate` does."""
     recorded_conversation: Run | None = None
     """The conversation that a recorded task went on with, where a task is replayed."""
+    find_memory: Callable[[], Path] = Path
+    """Returns where the memory of the repository is kept."""
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
     """Returns what a person said in the recorded task, by run and turns, where a task is replayed."""
 

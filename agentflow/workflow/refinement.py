@@ -14,9 +14,10 @@ from agentflow.core.languages import find_language, is_source
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.regex import regex
 from agentflow.core.routing import Action, Classification
-from agentflow.core.task import ChecksBeside, Excerpt, GateStatus, Intent, Status, TaskState
+from agentflow.core.task import ChecksBeside, Excerpt, GateStatus, Instruction, Intent, Status, TaskState
 from agentflow.core.test_ids import find_test_files, get_test_function
 from agentflow.library.instructions import load_instructions
+from agentflow.memory.place import load_learnings
 from agentflow.model.tiers import REPAIR
 from agentflow.redact import list_some, to_one_line
 from agentflow.routing.clauses import Mood, split_clauses
@@ -77,6 +78,10 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         task, event = skip_roles_before(task)
         crew.store.emit(event)
     return decide_gate(task, GateStatus.PASSED, message)
+
+
+def _load_learnings(crew: Crew, task: TaskState) -> tuple[Instruction, ...]:
+    return load_learnings(crew.workspace, os.environ) if task.remembers else ()
 
 
 def _record_start(crew: Crew, task: TaskState) -> TaskState:
@@ -147,7 +152,7 @@ async def _survey(crew: Crew, task: TaskState) -> TaskState:
     files = crew.git.list_paths(task.tree)
     task = task.replace(
         surroundings=tuple(_describe_surroundings(crew, task, files)),
-        instructions=load_instructions(crew.workspace, files),
+        instructions=(*load_instructions(crew.workspace, files), *_load_learnings(crew, task)),
         excerpts=tuple(_choose_excerpts(crew, task, files)),
     )
     await announce_instructions(crew, task)

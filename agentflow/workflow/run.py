@@ -19,6 +19,7 @@ from agentflow.core.events import (
 from agentflow.core.points import Point
 from agentflow.core.record import copy_shared
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
+from agentflow.memory.keep import keep_task
 from agentflow.process import make_timestamp
 from agentflow.redact import list_some
 from agentflow.report.material import sum_spending, summarize_intent
@@ -207,6 +208,8 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
         from agentflow.workflow.parallel import remove_copies  # noqa: PLC0415  # only where it is asked for
 
         remove_copies(crew.store.folder)
+    if task.status is not Status.SUSPENDED:
+        keep_task(task, crew.store.folder, crew.find_memory, crew.store.emit)
     for item in task.pending if task.status is Status.SUSPENDED else ():
         crew.store.emit(Paused(pending=item.id, kind=item.kind, tool=item.tool))
     crew.store.emit(

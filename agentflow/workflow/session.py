@@ -23,6 +23,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import Instruction, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
 from agentflow.loop.lifecycle import MAX_BLOCKS
+from agentflow.memory.keep import recall_for_task
 from agentflow.redact import redact_text, to_one_line
 from agentflow.verdict.ending import block
 from agentflow.workflow.crew import Crew
@@ -37,6 +38,7 @@ _SHOWN = 100
 async def start_session(crew: Crew, task: TaskState) -> TaskState:
     """Tell hooks that work on a task begins; a hook may refuse a new task."""
     is_new = task.current_phase is Phase.REFINEMENT
+    task = recall_for_task(task, crew.find_memory, crew.store.emit) if is_new else task
     source = "startup" if is_new else "resume"
     started = await _fire(
         crew, task, Point.SESSION_START, lambda: SessionStarted(source=source, model=task.model)

@@ -50,7 +50,8 @@ _WRITES = {
 def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
     """Return the prompt of a phase's role; its own result does not change it, so a run is found again."""
     task = task.replace(**_RESULTS.get(phase, {}))
-    head = (write_opening(task, phase, material), _format_task(task, phase), _format_exploration(task, phase))
+    told = (_format_task(task, phase), _format_recalled(task, phase), _format_exploration(task, phase))
+    head = (write_opening(task, phase, material), *told)
     if task.reads_only:
         parts = [*head, *_list_reading_parts(task, phase, material)]
     else:
@@ -209,6 +210,14 @@ def _fresh_excerpts(task: TaskState, changed: tuple[str, ...]) -> Iterator[Excer
     for each in (*(each for each in task.excerpts if each.path not in paths), *cited):
         if each.path not in changed:
             yield each
+
+
+def _format_recalled(task: TaskState, phase: Phase) -> str:
+    """Return what the memory holds for the task; judges get none, so that they look for themselves."""
+    if not task.recalled or phase in JUDGING:
+        return ""
+    lines = "\n".join(f"- {one.line}" for one in task.recalled)
+    return f"## Remembered\n{read_prompt('remembered.md')}\n{fence_text(lines)}"
 
 
 def _format_exploration(task: TaskState, phase: Phase) -> str:

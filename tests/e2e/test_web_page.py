@@ -97,6 +97,7 @@ def test_every_answer_has_the_strict_headers_and_no_script_in_it(told: tuple[Rep
     repo, page = told
     task = f"tasks/{repo.folder.name}"
     wanted = {"": 200, f"{task}/": 200, f"{task}/evidence/ev-0001": 200, "live.js": 200, "style.css": 200}
+    wanted |= {"memory": 200}
     wanted |= {"web.css": 200, "icon.svg": 200, "nothing": 404, f"{task}/undo": 405, "tasks/x/": 404}
     for path, code in wanted.items():
         answered = page.get(path)

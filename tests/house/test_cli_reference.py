@@ -15,6 +15,7 @@ INSIDE = {
     "hooks": ("list", "new", "test"),
     "tools": _LISTED,
     "permissions": ("test",),
+    "memory": ("list", "show", "search", "forget", "edit", "export"),
     "mcp": ("list", "test", "serve"),
     "plugins": ("add", "list", "update", "remove"),
 }

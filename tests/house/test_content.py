@@ -20,13 +20,13 @@ MAX_CHARACTERS = 2_000
 
 TOOLS = {
     "explorer": {"AskUserQuestion", "Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch", "mcp__*"},
-    "planner": {"Escalate", "Read", "Grep", "Glob", "TodoWrite"},
+    "planner": {"Escalate", "Read", "Grep", "Glob", "Remember", "TodoWrite"},
     "implementer": {
         *("Escalate", "Read", "Write", "Edit", "MultiEdit", "Grep", "Glob"),
-        *("Bash", "RunTests", "Mutants", "mcp__*"),
+        *("Bash", "RunTests", "Mutants", "Remember", "mcp__*"),
     },
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
-    "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants"},
+    "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants", "Remember"},
 }
 """What a role may use: the one list that is kept beside the role files, since more would be a right more."""
 LIMITS = {

@@ -65,7 +65,7 @@ def test_a_part_is_offered_its_own_submit_tool_only(part: str) -> None:
 
 def test_a_role_of_no_part_submits_nothing() -> None:
     offered = make_standard_toolbox().select_for(a_role("guide", "Read", "Read", "state"))
-    assert [tool.name for tool in offered] == ["Read", "TodoWrite"]
+    assert [tool.name for tool in offered] == ["Read", "Remember", "TodoWrite"]
 
 
 def test_a_category_stands_for_its_tools() -> None:

@@ -1,0 +1,55 @@
+"""What commands and pages do with a repository's memory."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agentflow.core.errors import StateError
+from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
+from agentflow.memory.file import MemoryFile
+from agentflow.memory.keep import make_learning
+from agentflow.memory.place import find_memory_file
+from agentflow.store.reading import find, read_evidence
+from agentflow.workspace.git import Git
+
+
+@contextmanager
+def open_memory(git: Git) -> Iterator[MemoryFile | None]:
+    """Yield a repository's memory, or None where nothing was remembered yet."""
+    path = find_memory_file(git, os.environ)
+    if not path.is_file():
+        yield None
+        return
+    with MemoryFile(path) as memory:
+        yield memory
+
+
+def list_memory(git: Git, kind: EntryKind | None = None, most: int = -1) -> tuple[MemoryEntry, ...]:
+    """Return what is remembered, the newest first."""
+    with open_memory(git) as memory:
+        return memory.list_entries(kind, most) if memory else ()
+
+
+def require_entry(memory: MemoryFile | None, number: int) -> MemoryEntry:
+    """Return an entry. Raises StateError where there is none of that id."""
+    found = memory.find(number) if memory else None
+    if found is None:
+        raise StateError(f"there is no entry {number} in memory", hint="agentflow memory list shows them")
+    return found
+
+
+def keep_learning(git: Git, text: str, cited: str = "") -> None:
+    """Keep what a person learnt; `cited` is evidence of the newest task, or `TASK/ev-0001`.
+
+    Raises StateError where there is no such evidence.
+    """
+    task, shown = "", None
+    if cited:
+        named, _, number = cited.rpartition("/")
+        folder = find(git.root, named or None)
+        task = folder.name
+        shown = next((one for one in read_evidence(folder) if one.id == number), None)
+        if shown is None:
+            raise StateError(f"there is no evidence {number} in {task}", hint="agentflow evidence lists it")
+    with MemoryFile(find_memory_file(git, os.environ)) as memory:
+        memory.add((make_learning(text, PERSON, task, shown),))

@@ -1,0 +1,147 @@
+"""`memory` shows and changes what earlier tasks left; `learn` adds to it."""
+
+from pathlib import Path
+
+import typer
+
+from agentflow.api.memory import keep_learning, list_memory, open_memory, require_entry
+from agentflow.cli.arguments import FOLDER, JSON, TextCommand, make_group, read_words
+from agentflow.cli.printing import say, tell_result, write_result
+from agentflow.core.errors import UsageError
+from agentflow.memory.entry import EntryKind, MemoryEntry
+from agentflow.memory.file import to_row
+from agentflow.redact import format_count, to_one_line
+from agentflow.view.text import Line, Style, line, span
+from agentflow.workspace.git import open_repository
+
+memory = make_group()
+_NUMBER = typer.Argument(..., metavar="ID", help="The number of an entry, as `list` shows it.")
+_KIND = typer.Option(None, "--kind", metavar="KIND", help="learning, task or message.")
+_MOST = typer.Option(50, "-n", min=1, metavar="N", help="How many, the newest first.")
+_TEXT = typer.Argument(None, metavar="TEXT", help="The text; it needs no quotes.")
+_SHOWN = 200
+
+
+def _find_kind(name: str | None) -> EntryKind | None:
+    if name is not None and name not in list(EntryKind):
+        raise UsageError(f"unknown kind {name!r}", hint=f"kinds: {', '.join(EntryKind)}")
+    return EntryKind(name) if name else None
+
+
+def _draw(entry: MemoryEntry, why: str = "") -> Line:
+    against = span(f"  set aside: {entry.against}", Style.WARN) if entry.against else span("")
+    told = span(f"  ({why})" if why else "", Style.DIM)
+    text = to_one_line(entry.text, _SHOWN)
+    return line(
+        f"{entry.id:>5}  {entry.kind:<8}  ",
+        span(text),
+        span(f"  {entry.origin}", Style.DIM),
+        told,
+        against,
+        hang=17,
+    )
+
+
+@memory.command("list", epilog="Example: agentflow memory list --kind learning")
+def list_entries(
+    kind: str | None = _KIND, most: int = _MOST, json: bool = JSON, folder: Path = FOLDER
+) -> None:
+    """List what is remembered of this repository."""
+    found = list_memory(open_repository(folder), _find_kind(kind), most)
+    rows = [*map(_draw, found)] or [line("nothing is remembered of this repository yet")]
+    tell_result([to_row(one) for one in found], rows, json=json)
+
+
+@memory.command("show", epilog="Example: agentflow memory show 12")
+def show_entry(number: int = _NUMBER, json: bool = JSON, folder: Path = FOLDER) -> None:
+    """Show an entry with its source."""
+    with open_memory(open_repository(folder)) as opened:
+        found = require_entry(opened, number)
+    ended = f"`{found.command}` ended with {found.exit_code}" if found.command else ""
+    notes = (found.origin, ended, f"set aside: {found.against}" if found.against else "")
+    tell_result(to_row(found), (f"{found.kind} {found.id}", *filter(None, notes), "", found.text), json=json)
+
+
+@memory.command("search", cls=TextCommand, epilog="Example: agentflow memory search rounding of discounts")
+def search_entries(
+    words: list[str] | None = _TEXT, kind: str | None = _KIND, json: bool = JSON, folder: Path = FOLDER
+) -> None:
+    """Show the ten entries that fit a text best, and why, as a task would find them."""
+    text, wanted = read_words(words or [], "agentflow memory search rounding of discounts"), _find_kind(kind)
+    with open_memory(open_repository(folder)) as opened:
+        hits = opened.search(text, 10, kind=wanted) if opened else ()
+    rows = [_draw(hit.entry, hit.why) for hit in hits] or [line("nothing that is remembered fits")]
+    tell_result([{**to_row(hit.entry), "why": hit.why} for hit in hits], rows, json=json)
+
+
+@memory.command("forget", epilog="Example: agentflow memory forget 12 13")
+def forget_entries(
+    numbers: list[int] | None = typer.Argument(None, metavar="ID…", help="The numbers of entries."),
+    task: str | None = typer.Option(None, "--task", metavar="TASK", help="All that a task left."),
+    everything: bool = typer.Option(False, "--all", help="All that is remembered of this repository."),
+    folder: Path = FOLDER,
+) -> None:
+    """Delete entries, so that the file does not hold them any more."""
+    if bool(numbers) + bool(task) + everything != 1:
+        raise UsageError("say what to forget", hint="one or more IDs, --task TASK, or --all")
+    wanted: list[dict[str, object]] = [{"id": one} for one in numbers or ()]
+    wanted = wanted or [{"task": task} if task else {}]
+    with open_memory(open_repository(folder)) as opened:
+        for number in numbers or ():
+            require_entry(opened, number)
+        count = sum(opened.forget(each) for each in wanted) if opened else 0
+    say(f"forgot {format_count(count, 'entry').replace('entrys', 'entries')}")
+
+
+@memory.command(
+    "edit", cls=TextCommand, epilog="Example: agentflow memory edit 12 amounts are rounded half up"
+)
+def edit_entry(number: int = _NUMBER, words: list[str] | None = _TEXT, folder: Path = FOLDER) -> None:
+    """Put your words in place of an entry's."""
+    text = read_words(words or [], "agentflow memory edit 12 amounts are rounded half up")
+    with open_memory(open_repository(folder)) as opened:
+        found = require_entry(opened, number)
+        assert opened is not None
+        opened.edit(found, text)
+    say(f"changed {found.kind} {number}")
+
+
+@memory.command("export", epilog="Example: agentflow memory export --kind learning .claude/learnings.md")
+def export_entries(
+    target: Path | None = typer.Argument(None, metavar="FILE", help="Where to. [default: stdout]"),
+    kind: str | None = _KIND,
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> None:
+    """Write what is remembered as Markdown or JSON; `--kind learning` fits into .claude/learnings.md."""
+    found = list_memory(open_repository(folder), _find_kind(kind))
+    if json:
+        tell_result([to_row(one) for one in found], (), json=True)
+        return
+    text = "\n".join(_format(one) for one in found)
+    if target is None:
+        say(text)
+        return
+    write_result(target, f"{text}\n")
+
+
+def _format(one: MemoryEntry) -> str:
+    against = f" Set aside: {one.against}." if one.against else ""
+    first, *rest = one.text.splitlines() or [""]
+    return "\n".join((f"- {first} <!-- {one.kind}, {one.origin} -->{against}", *(f"  {row}" for row in rest)))
+
+
+def learn(
+    words: list[str] | None = _TEXT,
+    evidence: str = typer.Option(
+        "", "--evidence", metavar="ID", help="What shows it: ev-0003 of the newest task, or TASK/ev-0003."
+    ),
+    folder: Path = FOLDER,
+) -> None:
+    """Keep a fact about this repository for later tasks.
+
+    With evidence it is set aside once the same command ends otherwise.
+    """
+    text = read_words(words or [], "agentflow learn the tests need TZ=UTC")
+    keep_learning(open_repository(folder), text, evidence)
+    say("kept for later tasks; agentflow memory list shows it")

@@ -1,0 +1,66 @@
+"""One thing that is remembered, and how it was found."""
+
+from enum import StrEnum
+
+from agentflow.core.record import Record
+
+PERSON = "you"
+"""Who said what the person at the command line said; nothing else is ever recalled as theirs."""
+
+
+class EntryKind(StrEnum):
+    LEARNING = "learning"
+    """A fact that a person or a role kept for later tasks."""
+    TASK = "task"
+    """What a task was about and how it ended."""
+    MESSAGE = "message"
+    """The words by which a task was asked for, or that were said to it."""
+
+
+class MemoryEntry(Record):
+    """A row of the memory; its text holds no secret that redaction knows."""
+
+    kind: EntryKind
+    text: str
+    at: str
+    """When it happened, as in `2026-01-02T03:04:05Z`."""
+    by: str
+    """`you`, a role, the program, or what else drove the task."""
+    key: str
+    """The same for what replaces it, such as a task that was resumed and ended again."""
+    task: str = ""
+    evidence: str = ""
+    """Of a learning: the id of the command that showed it, in that task."""
+    command: str = ""
+    exit_code: int | None = None
+    against: str = ""
+    """What speaks against it since; then it is kept and shown, but not recalled."""
+    id: int = 0
+
+    @property
+    def day(self) -> str:
+        return self.at[:10]
+
+    @property
+    def origin(self) -> str:
+        """Say who it is from and what shows it, in short."""
+        shown = f", {self.evidence} of {self.task}" if self.evidence else ""
+        return f"{self.day}, {self.by}{shown}"
+
+
+class Hit(Record):
+    """An entry that a search found, and by which rank of which list."""
+
+    entry: MemoryEntry
+    score: float
+    by_words: int | None = None
+    by_meaning: int | None = None
+    shared: tuple[str, ...] = ()
+    """The words of the search that it has too."""
+
+    @property
+    def why(self) -> str:
+        """Say why it was found."""
+        words = f"words: {', '.join(self.shared[:5])}" if self.shared else ""
+        near = f"meaning: nearest {self.by_meaning}" if self.by_meaning else ""
+        return "; ".join(filter(None, (words, near)))

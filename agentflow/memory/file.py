@@ -1,0 +1,305 @@
+"""The file of a repository's memory: entries in SQLite, an index of their terms, codes of their meaning."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+from agentflow.core.errors import ConfigError
+from agentflow.core.record import to_builtins
+from agentflow.memory.entry import PERSON, EntryKind, Hit, MemoryEntry
+from agentflow.memory.meaning import CODE_BYTES, Meaning, find_nearest, load_meaning, to_bits
+from agentflow.memory.terms import find_shared, list_terms
+from agentflow.parse import fit
+from agentflow.redact import redact_text
+
+_VERSION = 1
+_WAIT_SECONDS = 10.0
+"""For another process that writes."""
+_BLOCK = 256
+"""Codes that stand in one row, so that all of them are read at once."""
+_MOST_ROWS = 1_000
+"""Rows that a search ranks by words; frequent words are looked up among the newest alone."""
+_MOST_TERMS = 24
+_MOST_CHARS = 4_000
+"""Of one text."""
+_FUSED = 60
+"""The constant of reciprocal rank fusion."""
+_DEEP = 40
+"""Places of each list that are fused."""
+_AT_ONCE = 2_000
+"""Entries from before the extra was installed that get their codes when one is written."""
+_SCHEMA = f"""
+create table entries (
+  id integer primary key autoincrement, key text unique not null, kind text not null, text text not null,
+  at text not null, by text not null, task text not null, evidence text not null, command text not null,
+  exit_code integer, against text not null, terms text not null, coded integer not null
+);
+create index by_kind on entries (kind, at);
+create index by_task on entries (task);
+create index uncoded on entries (id) where not coded;
+create virtual table words using fts5 (terms, content='entries', content_rowid='id', detail=none);
+create table counts (term text primary key, entries integer not null) without rowid;
+create table codes (block integer primary key, codes blob not null);
+pragma user_version = {_VERSION};
+"""
+_FIELDS = ("key", "kind", "text", "at", "by", "task", "evidence", "command", "exit_code", "against")
+
+
+class MemoryFile:
+    """An open memory; several processes may have it open at once."""
+
+    def __init__(self, path: Path, meaning: Callable[[], Meaning | None] = load_meaning) -> None:
+        """Open the file, making it if need be. Raises ConfigError where it cannot be read."""
+        self._path = path
+        self._load_meaning = meaning
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        self._sql = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
+        try:
+            self._prepare()
+        except BaseException:
+            self._sql.close()
+            raise
+
+    def _prepare(self) -> None:
+        with self._tell_damage():
+            self._sql.execute("pragma secure_delete = on")
+            self._sql.execute("pragma synchronous = normal")
+            found = self._get_version()
+            if found == 0:
+                self._sql.execute("pragma journal_mode = wal")
+                with self._write():
+                    if self._get_version() == 0:
+                        for statement in _SCHEMA.split(";\n"):
+                            self._sql.execute(statement)
+            elif found != _VERSION:
+                raise ConfigError(f"{self._path}: version {found} was written by a newer agentflow")
+
+    def _get_version(self) -> int:
+        return int(self._sql.execute("pragma user_version").fetchone()[0])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sql.close()
+
+    @contextmanager
+    def _tell_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            hint = "if it is damaged, move it away: the next task begins a new one"
+            raise ConfigError(f"the memory in {self._path} cannot be used: {error}", hint=hint) from None
+
+    @contextmanager
+    def _write(self) -> Iterator[None]:
+        """Make all changes or none, also where the process is killed."""
+        with self._tell_damage():
+            self._sql.execute("begin immediate")
+            try:
+                yield
+            except BaseException:
+                self._sql.execute("rollback")
+                raise
+            self._sql.execute("commit")
+
+    def add(self, entries: Iterable[MemoryEntry]) -> None:
+        """Keep entries, each in place of what has its key, without secrets."""
+        with self._write():
+            for entry in entries:
+                earlier = self._select("key = ?", entry.key)
+                self._drop(earlier)
+                self._insert(entry, earlier[0].id if earlier else None)
+            self._code()
+
+    def _insert(self, entry: MemoryEntry, number: int | None) -> None:
+        text = redact_text(entry.text)[:_MOST_CHARS]
+        terms = " ".join((_to_kind_term(entry.kind), *list_terms(text)))
+        row = to_builtins(entry.replace(text=text, command=redact_text(entry.command)))
+        values = [row[name] for name in _FIELDS]
+        names, places = ", ".join(_FIELDS), ", ".join("?" * len(_FIELDS))
+        statement = f"insert into entries (id, {names}, terms, coded) values (?, {places}, ?, 0)"  # noqa: S608
+        made = self._sql.execute(statement, (number, *values, terms)).lastrowid
+        self._sql.execute("insert into words (rowid, terms) values (?, ?)", (made, terms))
+        self._count(terms, 1)
+
+    def _drop(self, entries: Iterable[MemoryEntry]) -> None:
+        for entry in entries:
+            (terms,) = self._sql.execute("select terms from entries where id = ?", (entry.id,)).fetchone()
+            drop = "insert into words (words, rowid, terms) values ('delete', ?, ?)"
+            self._sql.execute(drop, (entry.id, terms))
+            self._count(terms, -1)
+            self._sql.execute("delete from entries where id = ?", (entry.id,))
+            self._set_code(entry.id, bytes(CODE_BYTES))
+
+    def _count(self, terms: str, more: int) -> None:
+        """Keep how many entries have each term; the index would count them anew for each search."""
+        change = (
+            "insert into counts values (?, ?) on conflict do update set entries = entries + excluded.entries"
+        )
+        self._sql.executemany(change, ((term, more) for term in sorted({*terms.split()})))
+        if more < 0:
+            self._sql.execute("delete from counts where entries < 1")
+
+    def _code(self) -> None:
+        """Give codes to entries without one, the newest first, where the model is there."""
+        meaning = self._load_meaning()
+        if meaning is None:
+            return
+        wanted = "select id, text from entries where not coded order by id desc limit ?"
+        for number, text in self._sql.execute(wanted, (_AT_ONCE,)).fetchall():
+            self._set_code(number, to_bits(meaning.embed(text)))
+            self._sql.execute("update entries set coded = 1 where id = ?", (number,))
+
+    def _set_code(self, number: int, code: bytes) -> None:
+        block, place = divmod(number, _BLOCK)
+        if any(code):
+            empty = (block, bytes(_BLOCK * CODE_BYTES))
+            self._sql.execute("insert or ignore into codes values (?, ?)", empty)
+        elif not self._sql.execute("select 1 from codes where block = ?", (block,)).fetchone():
+            return
+        with self._sql.blobopen("codes", "codes", block) as blob:
+            blob.seek(place * CODE_BYTES)
+            blob.write(code)
+
+    def _select(self, where: str, *values: object, order: str = "id desc") -> tuple[MemoryEntry, ...]:
+        names = ", ".join((*_FIELDS, "id"))
+        statement = f"select {names} from entries where {where} order by {order}"  # noqa: S608
+        rows = self._sql.execute(statement, values)
+        return tuple(fit(MemoryEntry, dict(zip((*_FIELDS, "id"), row, strict=True))) for row in rows)
+
+    def list_entries(self, kind: EntryKind | None = None, most: int = -1) -> tuple[MemoryEntry, ...]:
+        """Return the entries of a kind or all, the newest first."""
+        with self._tell_damage():
+            return self._select(
+                "kind = ? or ?", kind or "", kind is None, order=f"at desc, id desc limit {most}"
+            )
+
+    def list_said(self, most: int, without: Iterable[str] = ()) -> tuple[MemoryEntry, ...]:
+        """Return the newest messages of the person, but for those of some tasks."""
+        apart = tuple(without)
+        with self._tell_damage():
+            where = f"kind = ? and by = ? and task not in ({', '.join('?' * len(apart))})"
+            order = f"at desc, id desc limit {most}"
+            return self._select(where, EntryKind.MESSAGE, PERSON, *apart, order=order)
+
+    def find(self, number: int) -> MemoryEntry | None:
+        """Return the entry of an id."""
+        with self._tell_damage():
+            return next(iter(self._select("id = ?", number)), None)
+
+    def forget(self, where: Mapping[str, object] | None = None) -> int:
+        """Delete the entries with these values, or all, so that the file does not hold them any more."""
+        wanted = where or {}
+        condition = " and ".join(f"{name} = ?" for name in wanted) or "1"
+        with self._write():
+            gone = self._select(condition, *wanted.values())
+            self._drop(gone)
+            if gone:  # a deleted term stays in the index until it is merged
+                self._sql.execute("insert into words (words) values ('optimize')")
+        with self._tell_damage():
+            self._sql.execute("pragma wal_checkpoint(truncate)")
+        return len(gone)
+
+    def edit(self, entry: MemoryEntry, text: str) -> None:
+        """Put a person's words in place of an entry's; what spoke against it is over."""
+        self.add((entry.replace(text=text, by=PERSON, against=""),))
+
+    def weigh(self, task: str, ran: Mapping[str, tuple[str, int]]) -> None:
+        """Mark the learnings of other tasks whose command has ended otherwise since, and clear such marks.
+
+        `ran` has, by command, the id and the exit code of its newest run in a task. Only zero and not zero
+        are told apart.
+        """
+        with self._write():
+            for one in self._select("kind = ? and command != '' and task != ?", EntryKind.LEARNING, task):
+                if one.command in ran and one.exit_code is not None:
+                    evidence, code = ran[one.command]
+                    differs = (code == 0) != (one.exit_code == 0)
+                    against = f"the same command ended with {code}: {evidence} of {task}" if differs else ""
+                    self._set_against(against, one)
+
+    def reject(self, task: str, why: str) -> None:
+        """Mark everything that a task left, such as one that was undone."""
+        with self._write():
+            for one in self._select("task = ? and kind != ?", task, EntryKind.MESSAGE):
+                self._set_against(why, one)
+
+    def _set_against(self, against: str, one: MemoryEntry) -> None:
+        self._sql.execute("update entries set against = ? where id = ?", (against, one.id))
+
+    def search(self, text: str, most: int = 5, *, kind: EntryKind | None = None) -> tuple[Hit, ...]:
+        """Return the entries that fit a text best by words and by meaning, without those set aside."""
+        terms = tuple(dict.fromkeys(list_terms(text)))
+        with self._tell_damage():
+            words = {number: place for place, number in enumerate(self._rank_by_words(terms, kind), 1)}
+            near = {number: place for place, number in enumerate(self._rank_by_meaning(text, kind), 1)}
+            scores = {
+                number: sum(1 / (_FUSED + ranks[number]) for ranks in (words, near) if number in ranks)
+                for number in (*words, *near)
+            }
+            best = sorted(scores, key=lambda number: (-scores[number], -number))
+            entries = filter(None, map(self._find_standing, best))
+            to_hit = partial(self._to_hit, frozenset(terms))
+            found = ((one, scores[one.id], words.get(one.id), near.get(one.id)) for one in entries)
+            return tuple(to_hit(*each) for each in islice(found, most))
+
+    def _find_standing(self, number: int) -> MemoryEntry | None:
+        return next(iter(self._select("id = ? and against = ''", number)), None)
+
+    @staticmethod
+    def _to_hit(
+        terms: frozenset[str], one: MemoryEntry, score: float, words: int | None, near: int | None
+    ) -> Hit:
+        shared = find_shared(one.text, terms)
+        return Hit(entry=one, score=score, by_words=words, by_meaning=near, shared=shared)
+
+    def _rank_by_words(self, terms: tuple[str, ...], kind: EntryKind | None) -> list[int]:
+        """Return the ids of entries by bm25, asking for the rarest terms until enough entries have them."""
+        count = "select entries from counts where term = ?"
+        known = ((self._sql.execute(count, (term,)).fetchone() or (0,), term) for term in terms)
+        counts = sorted((rows, term) for (rows,), term in known if rows)
+        chosen, left = list[str](), _MOST_ROWS
+        for rows, term in counts[:_MOST_TERMS]:
+            if chosen and rows > left:
+                break
+            chosen.append(f'"{term}"')
+            left -= rows
+        if not chosen:
+            return []
+        match = f"({' OR '.join(chosen)})"
+        if kind is not None:
+            match = f'"{_to_kind_term(kind)}" AND {match}'
+        (newest,) = self._sql.execute("select max(id) from entries").fetchone()
+        first = int(newest * (1 - _MOST_ROWS / counts[0][0])) if counts[0][0] > _MOST_ROWS else 0
+        ranked = "select rowid from words where words match ? and rowid > ? order by rank limit ?"
+        return [number for (number,) in self._sql.execute(ranked, (match, first, _DEEP))]
+
+    def _rank_by_meaning(self, text: str, kind: EntryKind | None) -> list[int]:
+        rows = self._sql.execute("select block, codes from codes order by block").fetchall()
+        meaning = self._load_meaning() if rows else None
+        if meaning is None:
+            return []
+        places = find_nearest(b"".join(codes for _, codes in rows), meaning.embed(text), 2 * _DEEP)
+        numbers = [rows[place // _BLOCK][0] * _BLOCK + place % _BLOCK for place in places]
+        if kind is None:
+            return numbers[:_DEEP]
+        of_kind = "select 1 from entries where id = ? and kind = ?"
+        return [one for one in numbers if self._sql.execute(of_kind, (one, kind)).fetchone()][:_DEEP]
+
+
+def _to_kind_term(kind: EntryKind) -> str:
+    """Return a term that no text has, so that the index itself finds the entries of a kind."""
+    return f"kind0{kind}"
+
+
+def to_row(entry: MemoryEntry) -> dict[str, Any]:
+    """Return an entry for people who read JSON."""
+    return {name: value for name, value in to_builtins(entry).items() if name != "key"}

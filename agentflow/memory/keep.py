@@ -1,0 +1,143 @@
+"""What a task leaves in memory as it ends, and what it is given as it begins."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from agentflow.core.errors import AgentflowError
+from agentflow.core.events import Event, MemoryRecalled, Warned
+from agentflow.core.evidence import Evidence
+from agentflow.core.messages import ToolCall, ToolResult
+from agentflow.core.task import TaskState
+from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
+from agentflow.memory.file import MemoryFile
+from agentflow.memory.recall import recall_entries
+from agentflow.process import make_timestamp
+from agentflow.redact import list_some, redact_text, to_one_line
+from agentflow.store.journal import load_runs
+from agentflow.store.reading import read_evidence
+from agentflow.tools.remember import REMEMBER
+
+_LINE = 300
+_MOST_FINDINGS = 5
+FindFile = Callable[[], Path]
+"""Returns where the memory of the task's repository is kept."""
+
+
+def recall_for_task(task: TaskState, find_file: FindFile, emit: Callable[[Event], None]) -> TaskState:
+    """Return a new task with what it is given of earlier ones; a memory that fails stops no task."""
+    if not task.remembers or task.recalled:
+        return task
+    try:
+        path = find_file()
+        if not path.is_file():
+            return task
+        with MemoryFile(path) as memory:
+            found = recall_entries(memory, task)
+    except (AgentflowError, OSError) as error:
+        emit(Warned(message=f"nothing is recalled: {error}"))
+        return task
+    if found:
+        kinds = [one.kind for one in found]
+        counts = (kinds.count(kind) for kind in (EntryKind.LEARNING, EntryKind.TASK, EntryKind.MESSAGE))
+        emit(MemoryRecalled(**dict(zip(("learnings", "tasks", "messages"), counts, strict=True))))
+    return task.replace(recalled=found)
+
+
+def keep_task(task: TaskState, folder: Path, find_file: FindFile, emit: Callable[[Event], None]) -> None:
+    """Keep what an ended task was about, how it ended and what was learnt, in place of an earlier end."""
+    if not task.remembers:
+        return
+    try:
+        evidence = {one.id: one for one in read_evidence(folder)}
+        with MemoryFile(find_file()) as memory:
+            memory.add(
+                (*_list_messages(task), _describe_task(task), *_list_learnings(task, folder, evidence))
+            )
+            memory.weigh(task.task_id, find_newest_ends(evidence))
+    except (AgentflowError, OSError) as error:
+        emit(Warned(message=f"this task is not remembered: {error}"))
+
+
+def find_newest_ends(evidence: dict[str, Evidence]) -> dict[str, tuple[str, int]]:
+    """Return the newest end of each command on code and checks of one time, by the command."""
+    ended = (one for one in evidence.values() if one.code is one.surface and not one.timed_out)
+    return {one.command: (one.id, one.exit_code) for one in ended if one.exit_code is not None}
+
+
+def _list_messages(task: TaskState) -> Iterator[MemoryEntry]:
+    for number, text in enumerate((task.title, *(each.text for each in task.said))):
+        yield MemoryEntry(
+            kind=EntryKind.MESSAGE,
+            text=text,
+            at=task.started_at if number == 0 else make_timestamp(),
+            by=task.asked_by if number == 0 and task.asked_by else PERSON,
+            key=f"message:{task.task_id}:{number}",
+            task=task.task_id,
+        )
+
+
+def _describe_task(task: TaskState) -> MemoryEntry:
+    """Return what a task was about: a line each, so that those that fit a later task can be chosen."""
+    change, findings = task.change, task.findings
+    goal = task.intent.goal if task.intent.goal not in ("", task.title) else ""
+    found = findings.findings[:_MOST_FINDINGS] if findings else ()
+    lines = (
+        (f"ended {task.status.replace('_', ' ')}", task.ending.reason if task.ending else ""),
+        ("goal", goal),
+        ("changed", list_some(change.files, 10) if change else ""),
+        ("what was done", change.summary if change else ""),
+        ("what was found", findings.summary if findings else ""),
+        *((f"in {one.place}", one.claim) for one in found),
+        *((f"attempt {one.iteration} failed", "; ".join(one.reasons)) for one in task.failures),
+    )
+    told = (f"{title}: {to_one_line(text, _LINE)}" for title, text in lines if text)
+    return MemoryEntry(
+        kind=EntryKind.TASK,
+        text="\n".join((to_one_line(task.title, _LINE), *told)),
+        at=task.started_at,
+        by=task.asked_by or PERSON,
+        key=f"task:{task.task_id}",
+        task=task.task_id,
+    )
+
+
+def _list_learnings(task: TaskState, folder: Path, evidence: dict[str, Evidence]) -> Iterator[MemoryEntry]:
+    """Yield what roles kept by the tool; only a call that was answered without an error counts."""
+    name = REMEMBER.name.encode()
+    if not any(name in path.read_bytes() for path in (folder / "runs").glob("*.jsonl")):
+        return
+    for run in load_runs(folder):
+        parts = [part for message in run.messages for part in message.parts]
+        done = {part.call_id for part in parts if isinstance(part, ToolResult) and not part.is_error}
+        calls = (part for part in parts if isinstance(part, ToolCall) and part.name == REMEMBER.name)
+        for call in calls:
+            shown = evidence.get(str(call.input.get("evidence")))
+            if call.id in done and shown is not None:
+                yield make_learning(str(call.input["text"]), run.head.role, task.task_id, shown)
+
+
+def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = None) -> MemoryEntry:
+    """Return a learning with the command that showed it, if any."""
+    said = redact_text(" ".join(text.split()))
+    digest = sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
+    return MemoryEntry(
+        kind=EntryKind.LEARNING,
+        text=said,
+        at=make_timestamp(),
+        by=by,
+        key=f"learning:{task}:{digest}",
+        task=task,
+        evidence=shown.id if shown else "",
+        command=shown.command if shown else "",
+        exit_code=shown.exit_code if shown else None,
+    )
+
+
+def reject_task(task_id: str, path: Path, why: str) -> None:
+    """Set aside what a task left; without a memory there is nothing to do."""
+    with suppress(AgentflowError, OSError):
+        if path.is_file():
+            with MemoryFile(path) as memory:
+                memory.reject(task_id, why)

@@ -1,0 +1,70 @@
+"""What a new task is given of earlier ones: learnings, related tasks, and what the person said last."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from agentflow.core.task import Recalled, TaskState
+from agentflow.memory.entry import EntryKind, Hit, MemoryEntry
+from agentflow.memory.file import MemoryFile
+from agentflow.memory.terms import list_terms
+
+MOST_TOKENS = 600
+"""Of all that is recalled for a task."""
+RECENT, RELATED, LEARNINGS = 20, 5, 10
+_CHARS_A_TOKEN = 4
+_SHARE = 3
+"""Each of the three kinds may take this part of the room, and what those before it left."""
+_LINE = {EntryKind.LEARNING: 400, EntryKind.TASK: 320, EntryKind.MESSAGE: 80}
+"""The most characters of one entry."""
+
+
+def recall_entries(
+    memory: MemoryFile, task: TaskState, most_tokens: int = MOST_TOKENS
+) -> tuple[Recalled, ...]:
+    """Return what fits a task, learnings first; the task that it follows is told elsewhere."""
+    text, follows = task.task, task.follows or ""
+    terms = frozenset(list_terms(text))
+    learnings = memory.search(text, LEARNINGS, kind=EntryKind.LEARNING)
+    known = {hit.entry.id for hit in learnings}
+    newest = (one for one in memory.list_entries(EntryKind.LEARNING, LEARNINGS) if one.id not in known)
+    others = (Hit(entry=one, score=0) for one in newest if not one.against)
+    hits = memory.search(text, RELATED + 1, kind=EntryKind.TASK)
+    related = [hit for hit in hits if hit.entry.task != follows][:RELATED]
+    told = {follows, *(hit.entry.task for hit in related)}
+    recent = (Hit(entry=one, score=0) for one in memory.list_said(RECENT, told))
+    groups = ((*learnings, *others)[:LEARNINGS], related, recent)
+    return tuple(_fill(groups, terms, most_tokens * _CHARS_A_TOKEN))
+
+
+def _fill(groups: Iterable[Iterable[Hit]], terms: frozenset[str], chars: int) -> Iterator[Recalled]:
+    left = 0
+    for hits in groups:
+        left += chars // _SHARE
+        for hit in hits:
+            one = _to_recalled(hit, terms)
+            left -= len(one.line) + 3
+            if left < 0:
+                left += len(one.line) + 3
+                break
+            yield one
+
+
+def _to_recalled(hit: Hit, terms: frozenset[str]) -> Recalled:
+    one = hit.entry
+    newest = "among your last messages" if one.kind is EntryKind.MESSAGE else "among the newest learnings"
+    text = _shorten(one, terms)
+    return Recalled(kind=one.kind, text=text, origin=one.origin, id=one.id, why=hit.why or newest)
+
+
+def _shorten(one: MemoryEntry, terms: frozenset[str]) -> str:
+    """Return the first line of an entry, then those that share most terms with the task, in their order."""
+    first, *rest = (line.strip() for line in one.text.splitlines() if line.strip())
+    best = sorted(rest, key=lambda line: -len(terms.intersection(list_terms(line))))
+    left, chosen = _LINE[one.kind] - len(first), set[str]()
+    for line in best:
+        left -= len(line) + 2
+        if left >= 0:
+            chosen.add(line)
+    text = "; ".join(chain((first,), (line for line in rest if line in chosen)))
+    most = _LINE[one.kind]
+    return text if len(text) <= most else f"{text[: most - 1]}…"
