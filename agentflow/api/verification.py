@@ -20,8 +20,8 @@ from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.settings import Patience, Settings, apply_project, load_settings
 from agentflow.store.reading import find
-from agentflow.verdict.earlier_runs import PATIENCE, WHOLE, Circumstances, find_flaky
-from agentflow.verdict.runner import CheckResult, Place
+from agentflow.verdict.earlier_runs import PATIENCE, WHOLE, CheckResult, Circumstances, find_flaky
+from agentflow.verdict.runner import Place
 from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import format_duration, pass_mark
 from agentflow.workspace.git import open_repository

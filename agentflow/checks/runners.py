@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -241,11 +241,6 @@ def find_form(command: str) -> str:
     """Return how a command runs one test, with placeholders in capitals; empty for an unknown runner."""
     forms = (form for each in TEST_RUNNERS for start, form in each.one.items() if start in command)
     return next(forms, "").format(command)
-
-
-def list_totals() -> Iterator[tuple[TestRunner, Any]]:
-    """Yield each runner that prints a sum, with the expression for it."""
-    return ((each, regex(each.total)) for each in TEST_RUNNERS if each.total)
 
 
 def make_variables(scratch: Path, known: Callable[[str], str]) -> dict[str, str]:

@@ -62,17 +62,8 @@ Exceptions = Callable[[str, str], bool]
 """Whether the user lets a tool, Read or Edit, open a file whose name says that it holds secrets."""
 
 
-def refuse_secrets(_tool: str, _name: str) -> bool:
-    """Let no secret be opened."""
-    return False
-
-
 FindDenial = Callable[[str], str | None]
 """Returns the user's rule that denies reading a file, by the file's real name, or None."""
-
-
-def find_no_denial(_name: str) -> None:
-    """Deny the reading of no file."""
 
 
 class NoSuchFile(InvalidInput):
@@ -88,11 +79,11 @@ class PathGuard:
     def __init__(
         self,
         root: Path,
-        exceptions: Exceptions = refuse_secrets,
+        exceptions: Exceptions = lambda _tool, _name: False,
         git: Iterable[Path] = (),
-        find_denial: FindDenial = find_no_denial,
+        find_denial: FindDenial = lambda _: None,
         known_as: Path | None = None,
-        find_deleted: Callable[[str], bytes | None] = find_no_denial,
+        find_deleted: Callable[[str], bytes | None] = lambda _: None,
     ) -> None:
         """Take the root; `known_as` is the repository that the files there are a copy of."""
         self._root = root.resolve()
