@@ -189,7 +189,9 @@ class PathGuard:
             raise OutsideWorkspace(f"{path[:80]!r} is not a path: empty, too long, or has control characters")
         path = self._to_stored_form(self._to_own(path))
         try:
-            self._require_no_magic(path)
+            for link in follow_links(self._root / path):
+                if link.parts[1] in ("proc", "dev"):  # it leads each process elsewhere
+                    raise OutsideWorkspace(f"{path} leads through {link}, which no tool follows")
             place = (self._root / path).resolve()
         except (OSError, RuntimeError):  # a loop of links, or a name that is too long
             raise OutsideWorkspace(f"{path} leads nowhere") from None
@@ -251,12 +253,6 @@ class PathGuard:
         found = find_links(self._root, POLICY)
         places += ((link.relative_to(self._root).as_posix(), real) for link, real in found)
         return next((part for part, place in places if (self._root / name).is_relative_to(place)), None)
-
-    def _require_no_magic(self, path: str) -> None:
-        """Refuse a way through what leads each process elsewhere, such as its own open files."""
-        for link in follow_links(self._root / path):
-            if link.parts[1] in ("proc", "dev"):
-                raise OutsideWorkspace(f"{path} leads through {link}, which no tool follows")
 
     def _split_path(self, path: str) -> tuple[str, ...]:
         """Return the parts of a path below the root, before any link in it is followed."""
