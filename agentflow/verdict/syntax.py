@@ -110,15 +110,8 @@ _BY_NAME = frozenset(
     {
         *("globals", "vars", "locals", "eval", "exec", "__import__", "dir", "__dict__", "import_module"),
         *("getmembers", "attrgetter", "methodcaller", "getattr", "setattr", "hasattr", "delattr"),
-        *(
-            "getattr_static",
-            "compile",
-            "importlib",
-            "__getattr__",
-            "__getattribute__",
-            "__qualname__",
-            "__subclasses__",
-        ),
+        *("getattr_static", "compile", "importlib", "__getattr__", "__getattribute__", "__qualname__"),
+        "__subclasses__",
         *("modules", "inspect", "pickle", "cloudpickle", "dill", "shelve", "copyreg", "joblib", "runpy"),
         *("pkgutil", "singledispatch", "co_name", "_getframe", "currentframe", "get_type_hints", "fire"),
         *("pydoc", "rpyc", "xmlrpc", "ctypes"),
