@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 from agentflow.checks.python import find_python_checks
 from agentflow.checks.repository import (
+    QUICK_LIMITS,
     Repository,
-    choose_quick_checks,
     get_table,
-    merge_required,
+    merge_checks,
     parse_manifest,
     require,
 )
@@ -68,12 +68,17 @@ def detect(
     name is known already: no program is asked for it, and it may be left out. A folder that was added is
     tested by its own settings of pytest where those of the root leave it out.
     """
-    return merge_required(_find_all(sandbox, files, (), settled, added))
+    checks = _find_all(sandbox, files, (), settled, added)
+    return merge_checks(  # how code is formatted is a part of `lint`
+        check.replace(name=CheckName.LINT) if check.name is CheckName.FORMAT else check for check in checks
+    )
 
 
 def detect_quick(sandbox: Sandbox, files: tuple[str, ...], changed: Collection[str]) -> tuple[Check, ...]:
     """Return what is run for a quick look: of the tests those that belong to changed files, if any do."""
-    return choose_quick_checks(_find_all(sandbox, files, changed))
+    found = _find_all(sandbox, files, changed)
+    chosen = merge_checks(check for check in found if check.name in QUICK_LIMITS)
+    return tuple(check.replace(timeout=QUICK_LIMITS[check.name]) for check in chosen)
 
 
 def limit_checks(checks: Iterable[Check], timeouts: Mapping[CheckName, float]) -> tuple[Check, ...]:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from agentflow.checks.import_errors import find_import_error
 from agentflow.checks.results import Outcomes, Told, count_outcomes, find_worst
-from agentflow.checks.runners import list_totals
+from agentflow.checks.runners import TEST_RUNNERS
 from agentflow.core.evidence import TestCounts, TestOutcome
 from agentflow.core.regex import regex
 from agentflow.redact import strip_colours
@@ -217,8 +217,9 @@ def _of_ctest(word: str) -> TestOutcome:
 
 def _read_totals(rows: list[str]) -> Told | None:
     numbers: list[TestCounts] = []
-    for runner, total in list_totals():
-        found = [_count_total(each) for row in rows if (each := total.fullmatch(row))]
+    for runner in TEST_RUNNERS:
+        pattern = regex(runner.total) if runner.total else None
+        found = [_count_total(each) for row in rows if pattern and (each := pattern.fullmatch(row))]
         numbers += found if runner.adds_up else found[-1:]
     return Told(number=_sum(numbers)) if numbers else None
 

@@ -218,19 +218,6 @@ def require(name: CheckName, command: str, reason: str, missing: str | None = No
     return Check(name=name, command=command, timeout=LIMITS[name], reason=reason, missing=missing)
 
 
-def merge_required(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Return what a task requires, one check a name; how code is formatted is a part of `lint`."""
-    return merge_checks(
-        check.replace(name=CheckName.LINT) if check.name is CheckName.FORMAT else check for check in checks
-    )
-
-
-def choose_quick_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Return what a quick look runs, one check a name."""
-    chosen = merge_checks(check for check in checks if check.name in QUICK_LIMITS)
-    return tuple(check.replace(timeout=QUICK_LIMITS[check.name]) for check in chosen)
-
-
 def merge_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Return one check a name, in the order of CheckName."""
     found = tuple(checks)

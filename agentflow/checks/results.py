@@ -26,7 +26,6 @@ FINDING = regex(
 _LINE_NUMBER = regex(r"\bline \d+")
 _REPORTERS = Path(__file__).with_name("reporters")
 _NODE, _MOCHA, MINITEST = "node.mjs", "mocha.cjs", "minitest/agentflow_plugin.rb"
-_NODE_PROGRAM = regex(r"\b(?:node|npm|npx|pnpm|yarn|bun|mocha|jest|vitest)\b")
 _REFUSED = regex(r"--test-reporter\S* is not allowed in NODE_OPTIONS|'--test-reporter' must match")
 _OUTCOMES = MappingProxyType(
     {
@@ -179,11 +178,6 @@ def count_findings(check: CheckName | None, output: str) -> dict[str, int]:
         if not match["message"].startswith("note:")
     )
     return dict(Counter(found))
-
-
-def is_javascript(command: str, package: Mapping[str, Any]) -> bool:
-    """Return whether a command may start node."""
-    return bool(package) or bool(_NODE_PROGRAM.search(command))
 
 
 def install_reporters(scratch: Path, options: str) -> dict[str, str]:

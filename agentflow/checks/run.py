@@ -26,7 +26,6 @@ from agentflow.checks.results import (
     count_findings,
     count_outcomes,
     install_reporters,
-    is_javascript,
     is_refused,
     read_junit,
     read_reports,
@@ -66,6 +65,7 @@ _SILENT = (
 _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 """Runners of which only the output tells."""
 _PYTEST = regex(r"\bpytest\b")
+_STARTS_NODE = regex(r"\b(?:node|npm|npx|pnpm|yarn|bun|mocha|jest|vitest)\b")
 _SOME_OF_PYTEST = regex(r"[^{};|&]*\bpytest -q(?=[^{};|&]* [\w.])(?!.*[;|&])")
 _RUNS_PYTEST = regex(r"\bpytest -q\b")
 
@@ -133,7 +133,8 @@ def execute(
         observer = _observer(sandbox, scratch, env or {}, watch.longest) if is_needed else None
         job = job.replace(observer=observer)
         surroundings = make_other_surroundings(scratch, manner)
-        is_over: Callable[[], bool] = _OverWhenIdle(sink) if job.watches else lambda: False
+        is_watching = check.name is CheckName.TESTS and find_watching(check.command, job.read)
+        is_over: Callable[[], bool] = _OverWhenIdle(sink) if is_watching else lambda: False
         with watch_folders(observer, sandbox.folders) if observer and is_observed else nullcontext():
             cancelled = _follow_tests(observer, watch) if observer else watch.cancelled
             given = {**surroundings, **(env or {})}
@@ -175,11 +176,6 @@ class _Job(Record):
     def is_json(self) -> bool:
         """The command is one of `go test`, which is made to print JSON."""
         return self._is_tests and ask_for_json(self.check.command) != self.check.command
-
-    @property
-    def watches(self) -> bool:
-        """The command waits for changed files in place of ending."""
-        return self._is_tests and find_watching(self.check.command, self.read) is not None
 
     def read(self, name: str) -> str:
         """Return a file of the repository; empty where there is none."""
@@ -224,7 +220,7 @@ class _Job(Record):
         copy_reporters(scratch, MINITEST)
         known = self.sandbox.opened.environment
         found = make_variables(scratch, lambda name: known.get(name, ""))
-        if is_javascript(self.check.command, parse_manifest(self.read("package.json"))):
+        if _STARTS_NODE.search(self.check.command) or parse_manifest(self.read("package.json")):
             found |= install_reporters(scratch, known.get("NODE_OPTIONS", ""))
         return found
 

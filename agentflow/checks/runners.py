@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -250,11 +250,6 @@ def get_form(command: str) -> str:
     """Return the same with `{}` for the command."""
     forms = (form for each in TEST_RUNNERS for start, form in each.one.items() if start in command)
     return next(forms, "")
-
-
-def list_totals() -> Iterator[tuple[TestRunner, Any]]:
-    """Yield each runner that prints a sum, with the expression for it."""
-    return ((each, regex(each.total)) for each in TEST_RUNNERS if each.total)
 
 
 def make_variables(scratch: Path, known: Callable[[str], str]) -> dict[str, str]:

@@ -59,11 +59,6 @@ class Tally(Record):
     seconds: float = 0
     cost: float = 0
 
-    def count_since(self, before: "Tally") -> "Tally":
-        """Return the usage since an earlier count."""
-        used = {name: getattr(self, name) - getattr(before, name) for name in self.__struct_fields__}
-        return Tally(**used)
-
 
 class RunOutcome(StrEnum):
     """Why a run ended; only the first two are what was asked for."""
@@ -367,8 +362,9 @@ class Run(Record):
     @property
     def active_tally(self) -> Tally:
         """The usage since the active role began."""
-        used = self.tally.count_since(self.before)
-        return used.replace(turns=used.turns - self.finalized)
+        now, before = self.tally, self.before
+        used = {name: getattr(now, name) - getattr(before, name) for name in Tally.__struct_fields__}
+        return Tally(**{**used, "turns": used["turns"] - self.finalized})
 
     @property
     def tally(self) -> Tally:

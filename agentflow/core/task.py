@@ -470,26 +470,8 @@ class TaskState(Record):
 
 
 FRONTMATTER_KEYS = (
-    "version",
-    "task_id",
-    "active",
-    "status",
-    "current_phase",
-    "iteration",
-    "max_iterations",
-    "started_at",
-    "task",
-    "task_complexity",
-    "report_requested",
-    "intent",
-    "gates",
-    "todos",
-    "pending",
-    "usage",
-    "sandbox",
-    "model",
-    "base_tree",
-    "tree",
-    "undone",
+    *("version", "task_id", "active", "status", "current_phase", "iteration", "max_iterations", "started_at"),
+    *("task", "task_complexity", "report_requested", "intent", "gates", "todos", "pending", "usage"),
+    *("sandbox", "model", "base_tree", "tree", "undone"),
 )
 """The keys of `task.md`, in the order they stand there; all others live in the events only."""

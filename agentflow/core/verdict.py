@@ -25,19 +25,17 @@ class ProofKind(StrEnum):
     @property
     def meaning(self) -> str:
         """What it shows about a change, in words."""
-        match self:
-            case ProofKind.FAIL_TO_PASS:
-                return "fails without the change and passes with it"
-            case ProofKind.SAME_BEHAVIOUR:
-                return (
-                    "only documents, comments, docstrings, help, hints, or the form or place of code differ"
-                )
-            case ProofKind.TESTS_ONLY:
-                return "only tests changed, and each fails when the code is broken"
-            case ProofKind.PINNED:
-                return "the tests pass before and after, and notice each small edit of the changed code"
-            case ProofKind.RENAME:
-                return "only names differ, in code and tests alike, and the same tests pass"
+        return _SHOWS[self]
+
+
+_SHOWS: Mapping[ProofKind, str] = {
+    ProofKind.FAIL_TO_PASS: "fails without the change and passes with it",
+    ProofKind.SAME_BEHAVIOUR: "only documents, comments, docstrings, help, hints, "
+    "or the form or place of code differ",
+    ProofKind.TESTS_ONLY: "only tests changed, and each fails when the code is broken",
+    ProofKind.PINNED: "the tests pass before and after, and notice each small edit of the changed code",
+    ProofKind.RENAME: "only names differ, in code and tests alike, and the same tests pass",
+}
 
 
 class Hunk(Record):
@@ -139,25 +137,19 @@ class ProbeEnd(StrEnum):
     """Its time limit ended it, and the same tests without it were not fast: a busy machine may be why."""
 
 
-_SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
-    {
-        ProbeEnd.NOT_APPLIED: "not applied: nothing shows that the changed files were read",
-        ProbeEnd.LEFT_OUT: "left out: the probes before it took too long",
-        ProbeEnd.UNREADABLE: "left out: the code cannot be read, or is nested too deep to be changed",
-        ProbeEnd.TIMED_OUT: "ended by its time limit, which shows nothing",
-    }
-)
+_ENDS: Mapping[ProbeEnd, str] = {
+    ProbeEnd.RED_AS_IT_MUST: "failed, as expected",
+    ProbeEnd.SILENT: "passed, but should have failed",
+    ProbeEnd.NOT_APPLIED: "not applied: nothing shows that the changed files were read",
+    ProbeEnd.LEFT_OUT: "left out: the probes before it took too long",
+    ProbeEnd.UNREADABLE: "left out: the code cannot be read, or is nested too deep to be changed",
+    ProbeEnd.TIMED_OUT: "ended by its time limit, which shows nothing",
+}
 
 
 def describe_probe(end: ProbeEnd) -> str:
     """Return the result of a probe, in words for people."""
-    match end:
-        case _ if end in _SHOWS_NOTHING:
-            return _SHOWS_NOTHING[end]
-        case ProbeEnd.RED_AS_IT_MUST:
-            return "failed, as expected"
-        case _:
-            return "passed, but should have failed"
+    return _ENDS[end]
 
 
 class ProbeResult(Record):
@@ -243,19 +235,12 @@ def count_mutants(mutants: Iterable[MutantResult]) -> dict[str, Any]:
     survived = [each for each in found if each.is_unnoticed]
     killed = sum(each.outcome is MutantEnd.KILLED for each in found)
     open_ends = (MutantEnd.NOT_TRIED, MutantEnd.TIMED_OUT)
+    told = ("path", "line", "before", "after", "operator", "code")
     return {
         "tried": killed + len(survived),
         "killed": killed,
         "survived": [
-            {
-                "path": each.path,
-                "line": each.line,
-                "before": each.before,
-                "after": each.after,
-                "operator": each.operator,
-                "code": each.code,
-                "grade": "strong" if each.is_strong else "weak",
-            }
+            {name: getattr(each, name) for name in told} | {"grade": "strong" if each.is_strong else "weak"}
             for each in survived
         ],
         "not_tried": sum(each.outcome in open_ends and each.is_strong for each in found),

@@ -301,12 +301,9 @@ class Sandbox(Record):
         env = {**command.env, "PYTHONPATH": os.pathsep.join(entries)}
         return command.replace(cwd=str(copied / below), env=env)
 
-    def _list_masked(self) -> tuple[Path, ...]:
-        """Return what is hidden from a role, and not from the program's own checks."""
-        return () if self.who == CHECKS else self.opened.masked
-
     def _profile(self, command: Command, access: Access, source: Path, scratch: Path | None) -> Profile:
         places = self.find_hidden_places()
+        masked = () if self.who == CHECKS else self.opened.masked  # of roles alone
         return Profile(
             root=self.root,
             source=source,
@@ -316,7 +313,7 @@ class Sandbox(Record):
             hidden=places.hidden,
             readable=places.readable,
             protected=self._list_protected((".git",) if access is Access.THROW_AWAY else ()),
-            masked=tuple(place for place in self._list_masked() if place.exists()),
+            masked=tuple(place for place in masked if place.exists()),
             writable=(*self.writable, *((scratch,) if scratch else ())),
             cache=self.lent_cache,
         )

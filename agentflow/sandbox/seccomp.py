@@ -170,7 +170,8 @@ def build_filter(also: Collection[Also] = (), machine: str = "") -> bytes | None
     known = ARCHITECTURES.get(machine or platform.machine())
     if known is None:
         return None
-    steps: list[SeccompStep] = [(_LOAD, 0, 0, _AUDIT), *_refuse_unless(known.audit), (_LOAD, 0, 0, _NUMBER)]
+    steps: list[SeccompStep] = [(_LOAD, 0, 0, _AUDIT), (_EQUAL, 1, 0, known.audit)]
+    steps += [(_RETURN, 0, 0, _EPERM), (_LOAD, 0, 0, _NUMBER)]
     if known.has_x32:
         steps += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _EPERM)]
     attributes = known.attributes if Also.ATTRIBUTES in also else {}
@@ -193,10 +194,6 @@ def build_filter(also: Collection[Also] = (), machine: str = "") -> bytes | None
         )
     steps += [(_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
-
-
-def _refuse_unless(audit: int) -> list[SeccompStep]:
-    return [(_EQUAL, 1, 0, audit), (_RETURN, 0, 0, _EPERM)]
 
 
 def _only_for(number: int, steps: list[SeccompStep]) -> list[SeccompStep]:

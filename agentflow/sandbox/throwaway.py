@@ -310,8 +310,9 @@ def remove_scratch(folder: Path) -> None:
         return
     with suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        raze(folder)
+    if folder.exists():  # with paths too long for Python, or folders without rights
+        with suppress(OSError):
+            capture(("sh", "-c", _REMOVE, "sh", str(folder)), cwd=folder.parent)
 
 
 def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
@@ -323,9 +324,3 @@ def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
             place, names, _ = listed
             inner = (f"{place}/{name}" for name in reversed(names))
             todo += [path for path in inner if not os.path.islink(path)]  # noqa: PTH114  # strings from os.walk
-
-
-def raze(folder: Path) -> None:
-    """Delete a folder as far as possible, also with paths too long for Python and folders without rights."""
-    with suppress(OSError):
-        capture(("sh", "-c", _REMOVE, "sh", str(folder)), cwd=folder.parent)

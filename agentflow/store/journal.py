@@ -191,11 +191,6 @@ def read_numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 raise CorruptState(f"{path}:{number}: the line is longer than {MAX_LINE:,} bytes")
 
 
-def count_lines(path: Path) -> int:
-    """Return how many whole lines a file has."""
-    return sum(1 for _ in read_numbered_lines(path))
-
-
 INBOX = "said.jsonl"
 
 

@@ -108,10 +108,6 @@ def to_log_text(event: Event) -> str:
             return ""
 
 
-def build_log(happened: tuple[StoredEvent, ...]) -> str:
-    return "".join(to_log_text(one.event) for one in happened)
-
-
 def find_notes(happened: tuple[StoredEvent, ...]) -> str:
     """Return what a person wrote into `task.md` and is kept there."""
     edits = (one.event for one in happened if isinstance(one.event, HandEdited))

@@ -60,23 +60,18 @@ class SavedSessions(NamedTuple):
 
 def load_sessions(root: Path) -> SavedSessions:
     """Return all sessions of a repository."""
-    found = [_try_read(place) for place in _list_places(root)]
-    return SavedSessions(
-        readable=tuple(one for one in found if isinstance(one, SavedSession)),
-        damaged=tuple(one for one in found if isinstance(one, InvalidFile)),
-    )
+    readable, damaged = list[SavedSession](), list[InvalidFile]()
+    for place in _list_places(root):
+        try:
+            readable.append(_read(place))
+        except InvalidFile as error:
+            damaged.append(error)
+    return SavedSessions(readable=tuple(readable), damaged=tuple(damaged))
 
 
 def _list_places(root: Path) -> list[Path]:
     folder = find_state_folder(root) / SESSIONS
     return [] if folder.is_symlink() else sorted(folder.glob("*Z-*.md"), reverse=True)
-
-
-def _try_read(place: Path) -> SavedSession | InvalidFile:
-    try:
-        return _read(place)
-    except InvalidFile as error:
-        return error
 
 
 def _read(place: Path) -> SavedSession:

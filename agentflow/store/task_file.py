@@ -13,7 +13,14 @@ from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState
 from agentflow.frontmatter import dump_yaml, join, load_yaml, split, write_atomic
 from agentflow.parse import fit, parse
 from agentflow.redact import nest_text, redact_text, to_one_line
-from agentflow.store.reading import EVENTS, build_log, find_notes, fold_state, trace_fields, upgrade_fields
+from agentflow.store.reading import (
+    EVENTS,
+    find_notes,
+    fold_state,
+    to_log_text,
+    trace_fields,
+    upgrade_fields,
+)
 from agentflow.trust import read_content, to_text
 
 STATE = "task.md"
@@ -107,7 +114,8 @@ def find_edits(folder: Path, happened: tuple[StoredEvent, ...]) -> Edits:
     except AgentflowError as error:
         error.hint = error.hint or _HINT
         raise
-    generated = redact_text(build_text(fold_state(folder, happened).plan, build_log(happened)))
+    log = "".join(to_log_text(one.event) for one in happened)
+    generated = redact_text(build_text(fold_state(folder, happened).plan, log))
     notes = _find_edited_notes(body, find_notes(happened), generated, str(path))
     return Edits(intent=intent, notes=notes, ignored=(*torn, *ignored))
 

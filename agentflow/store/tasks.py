@@ -23,7 +23,7 @@ from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.process import make_timestamp
 from agentflow.redact import make_json_visible, nest_text, redact_text, to_one_line
-from agentflow.store.journal import AppendFile, RunFile, count_lines, cut_torn_line
+from agentflow.store.journal import AppendFile, RunFile, cut_torn_line, read_numbered_lines
 from agentflow.store.ledger import REPORT, EvidenceLedger, find_report_hash, hash_file
 from agentflow.store.reading import (
     EVENTS,
@@ -57,7 +57,7 @@ class TaskStore:
         self.folder = folder
         self.task = task
         self.observers: list[Callable[[StoredEvent], None]] = []
-        self._seq = count_lines(folder / EVENTS) if happened else 0
+        self._seq = sum(1 for _ in read_numbered_lines(folder / EVENTS)) if happened else 0
         self._saved: dict[str, Any] = {}
         self._log: list[str] = []
         self._notes = ""

@@ -32,7 +32,10 @@ def conclude(task: TaskState) -> Ending:
 
 
 def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
-    if not _is_reviewed(task):
+    gate = task.get_gate(Phase.REVIEW)
+    # a reviewer that gave nothing which could be taken leaves a caveat
+    is_waived = gate.status is GateStatus.SKIPPED and (task.wants_review is False or gate.agent is not None)
+    if not (gate.status is GateStatus.PASSED or is_waived or not task.review_required):
         return fail("a task of this class needs a review, and none passed")
     if verdict.caveats:
         found = "every required check passes"
@@ -62,14 +65,6 @@ def _objections(task: TaskState) -> tuple[str, ...]:
         return ()
     said = [failure.reasons for failure in task.failures if failure.phase is Phase.REVIEW]
     return said[-1] if said else ("the review did not pass",)
-
-
-def _is_reviewed(task: TaskState) -> bool:
-    """Return whether the review that the class requires passed, or the person left it out."""
-    gate = task.get_gate(Phase.REVIEW)
-    # a reviewer that gave nothing which could be taken leaves a caveat
-    is_waived = gate.status is GateStatus.SKIPPED and (task.wants_review is False or gate.agent is not None)
-    return gate.status is GateStatus.PASSED or is_waived or not task.review_required
 
 
 def fail(reason: str) -> Ending:

@@ -25,7 +25,7 @@ from agentflow.verdict.mixed_sides import lay_new_checks
 from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.proofs import explain_silence, find_proof, find_proofs
 from agentflow.verdict.runner import Place, run_apart
-from agentflow.verdict.target_tests import narrow_quietly, skip_scripts
+from agentflow.verdict.target_tests import narrow_quietly
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _SECONDS = 20.0
@@ -35,6 +35,8 @@ _PATIENCE = 5
 _MOST_KILLERS = 5
 _AT_ONCE = 2
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]*\w)")
+_NPM_TEST = re.compile(r"(?:npm run pretest && )?\bnpm (?:run )?test(?: --ignore-scripts)?(?![\w:-])")
+"""The tests with what npm runs before them and behind them: a linter, a build."""
 _RAISES = re.compile(r"\b(?:raise|throw|panic!?)\b")
 
 
@@ -274,7 +276,7 @@ def _list_checks(place: Place, plan: MutationPlan) -> Mapping[Check, frozenset[s
 
     `npm test` may run a linter first, for longer than the tests: without it, if they pass like that.
     """
-    bare = skip_scripts(plan.check)
+    bare = plan.check.replace(command=_NPM_TEST.sub("npm test --ignore-scripts", plan.check.command))
     if bare == plan.check:
         return {narrow_quietly(plan.check, plan.first): plan.first, plan.check: plan.passing}
     shown, _ = place.try_elsewhere(bare)

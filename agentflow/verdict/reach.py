@@ -12,11 +12,10 @@ from agentflow.core.test_ids import find_test_files
 from agentflow.verdict.syntax import (
     AnyFunction,
     find_home_module,
+    find_parameters,
     get_last_word,
-    has_kind,
     is_constant,
     list_module_paths,
-    list_parameters,
     list_variables,
     parse_python,
 )
@@ -294,7 +293,8 @@ def _asserts(path: str, text: str) -> bool:
         return bool(_ASSERTS_ELSEWHERE.search(text))
     functions = (node for node in parse_python(text).body if isinstance(node, AnyFunction))
     return bool(_FRAMEWORK.search(text)) or any(
-        node.name.startswith(_ASSERTING) and has_kind(node, (ast.Assert,)) for node in functions
+        node.name.startswith(_ASSERTING) and any(isinstance(each, ast.Assert) for each in ast.walk(node))
+        for node in functions
     )
 
 
@@ -410,7 +410,7 @@ def _spread(tree: ast.Module, names: Collection[str]) -> set[str]:
             ):
                 found |= {*list_variables(target)}
             case ast.FunctionDef() if any(_mentions(mark, found) for mark in node.decorator_list):
-                found |= {*list_parameters(node)}
+                found |= {each.arg for each in find_parameters(node)}
     return found
 
 

@@ -56,11 +56,6 @@ class CheckJob(Record):
     longest: float = 0
     """Seconds of processor time after which a test that does not move may be ended; never where it is 0."""
 
-    def choose_manner(self, check: Check) -> Manner:
-        """Return how a check runs: tests are observed where code and checks are of one side."""
-        is_telling = check.name is CheckName.TESTS and self.surface is self.code
-        return Manner.OBSERVED if is_telling else Manner.PLAIN
-
 
 class Place(Record):
     """The place where checks run: the repository itself, or a copy of one of its trees."""
@@ -286,9 +281,10 @@ class CheckRunner:
             from_thread.run_sync(self._setup.store.emit, event)  # events are numbered in one thread
 
         watch = CheckWatch(tell=tell, longest=longest)
-        return place.run(
-            patient, self._setup.choose_sink(job, check, number), job.choose_manner(check), watch
-        )
+        # which files tests read tells something where code and checks are of one side
+        is_telling = check.name is CheckName.TESTS and job.surface is job.code
+        manner = Manner.OBSERVED if is_telling else Manner.PLAIN
+        return place.run(patient, self._setup.choose_sink(job, check, number), manner, watch)
 
     def _time_for(self, check: Check) -> float:
         """Return the seconds a check may take; tests get thrice their base run if that came to its end."""

@@ -76,17 +76,10 @@ _AS_MODULE = regex(r"(?<!\S)-m[ \t]+([\w.]+)")
 _RUNNABLE = (*PYTHON.suffixes, *SCRIPTS, *SHELL, *GO, ".rb", ".pl", ".php", ".lua")
 """Endings of sources that an interpreter is given; a compiler's are often the product."""
 _TAKEN = frozenset(
-    {
-        "pytest",
-        "_pytest",
-        "pluggy",
-        "iniconfig",
-        "xdist",
-        "pytest_cov",
-        "coverage",
-        "nose",
+    (
+        *("pytest", "_pytest", "pluggy", "iniconfig", "xdist", "pytest_cov", "coverage", "nose"),
         *sys.stdlib_module_names,
-    }
+    )
 )
 """Modules in whose place Python would import those of a repository."""
 _MODULE = regex(r"[A-Za-z_][\w.]*")

@@ -37,11 +37,6 @@ def parse_python(text: str) -> ast.Module:
     return read_python(text) or ast.Module(body=[], type_ignores=[])
 
 
-def has_kind(node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> bool:
-    """Return whether code has a part of one of these kinds."""
-    return any(isinstance(each, kinds) for each in ast.walk(node))
-
-
 def list_words(tree: ast.AST) -> frozenset[str]:
     """Return all words of code, those of its texts too."""
     return frozenset(re.findall(r"\w+", ast.unparse(tree)))
@@ -65,10 +60,6 @@ def find_parameters(node: AnyFunction | ast.Lambda) -> list[ast.arg]:
     given = node.args
     found = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
     return [each for each in found if each is not None]
-
-
-def list_parameters(node: AnyFunction | ast.Lambda) -> list[str]:
-    return [each.arg for each in find_parameters(node)]
 
 
 def name_imported(name: ast.alias) -> str:
@@ -119,15 +110,8 @@ _BY_NAME = frozenset(
     {
         *("globals", "vars", "locals", "eval", "exec", "__import__", "dir", "__dict__", "import_module"),
         *("getmembers", "attrgetter", "methodcaller", "getattr", "setattr", "hasattr", "delattr"),
-        *(
-            "getattr_static",
-            "compile",
-            "importlib",
-            "__getattr__",
-            "__getattribute__",
-            "__qualname__",
-            "__subclasses__",
-        ),
+        *("getattr_static", "compile", "importlib", "__getattr__", "__getattribute__", "__qualname__"),
+        "__subclasses__",
         *("modules", "inspect", "pickle", "cloudpickle", "dill", "shelve", "copyreg", "joblib", "runpy"),
         *("pkgutil", "singledispatch", "co_name", "_getframe", "currentframe", "get_type_hints", "fire"),
         *("pydoc", "rpyc", "xmlrpc", "ctypes"),

@@ -17,8 +17,6 @@ UNITTEST = regex(
     r"(?P<start>[^{};|&]* (?:-m unittest|manage\.py test)) (?P<search>(?:discover -v|-v 2)\b[^{};|&]*)"
 )
 """The same of unittest, by itself or as Django starts it."""
-
-_NPM_TEST = regex(r"(?:npm run pretest && )?\bnpm (?:run )?test(?: --ignore-scripts)?(?![\w:-])")
 _OR = " or "
 _OPTIONS = ("-", "@")
 """Signs with which an option or a file of options begins."""
@@ -65,11 +63,6 @@ def narrow(check: Check, tests: Collection[str], options: str = "") -> Check:
 def narrow_quietly(check: Check, tests: Collection[str]) -> Check:
     """Return the narrowed check without pytest's tracebacks, which take as long as a short test."""
     return narrow(check, tests, " --tb=no")
-
-
-def skip_scripts(check: Check) -> Check:
-    """Return a check without what npm runs before the tests and behind them: a linter, a build."""
-    return check.replace(command=_NPM_TEST.sub("npm test --ignore-scripts", check.command))
 
 
 def find_python_part(check: Check, path: str) -> CommandPart | None:

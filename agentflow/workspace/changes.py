@@ -31,16 +31,6 @@ class EntryChange(Record):
     blobs: tuple[bytes, bytes]
 
 
-def parse_changes(raw: bytes) -> tuple[EntryChange, ...]:
-    """Return what `diff-tree --raw -z` tells of two trees."""
-    words = raw.split(b"\0")
-    told = ((head[1:].split(b" "), path) for head, path in zip(words[::2], words[1::2], strict=False))
-    return tuple(
-        EntryChange(kind=ChangeKind(kind.decode()), path=path, modes=(old, new), blobs=(blob, other))
-        for (old, new, blob, other, kind), path in told
-    )
-
-
 def compare_entries(
     before: tuple[IndexEntry, ...], after: tuple[IndexEntry, ...], nobody: bytes
 ) -> Iterator[EntryChange]:

@@ -13,7 +13,7 @@ from agentflow.core.record import Record
 from agentflow.process import capture
 from agentflow.redact import spell_bytes
 from agentflow.sandbox.throwaway import make_scratch_folder
-from agentflow.workspace.changes import ChangeKind, EntryChange, FileChange, compare_entries, parse_changes
+from agentflow.workspace.changes import ChangeKind, EntryChange, FileChange, compare_entries
 from agentflow.workspace.private_git import (
     AS_IT_IS,
     FrozenStart,
@@ -282,8 +282,13 @@ class Git(Record):
 
 @lru_cache(maxsize=8)
 def _read_changes(git: Git, before: str, after: str) -> tuple[EntryChange, ...]:
-    return parse_changes(
-        git.call("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
+    words = git.call("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after).split(
+        b"\0"
+    )
+    told = ((head[1:].split(b" "), path) for head, path in zip(words[::2], words[1::2], strict=False))
+    return tuple(
+        EntryChange(kind=ChangeKind(kind.decode()), path=path, modes=(old, new), blobs=(blob, other))
+        for (old, new, blob, other, kind), path in told
     )
 
 

@@ -62,17 +62,8 @@ Exceptions = Callable[[str, str], bool]
 """Whether the user lets a tool, Read or Edit, open a file whose name says that it holds secrets."""
 
 
-def refuse_secrets(_tool: str, _name: str) -> bool:
-    """Let no secret be opened."""
-    return False
-
-
 FindDenial = Callable[[str], str | None]
 """Returns the user's rule that denies reading a file, by the file's real name, or None."""
-
-
-def find_no_denial(_name: str) -> None:
-    """Deny the reading of no file."""
 
 
 class NoSuchFile(InvalidInput):
@@ -88,11 +79,11 @@ class PathGuard:
     def __init__(
         self,
         root: Path,
-        exceptions: Exceptions = refuse_secrets,
+        exceptions: Exceptions = lambda _tool, _name: False,
         git: Iterable[Path] = (),
-        find_denial: FindDenial = find_no_denial,
+        find_denial: FindDenial = lambda _: None,
         known_as: Path | None = None,
-        find_deleted: Callable[[str], bytes | None] = find_no_denial,
+        find_deleted: Callable[[str], bytes | None] = lambda _: None,
     ) -> None:
         """Take the root; `known_as` is the repository that the files there are a copy of."""
         self._root = root.resolve()
@@ -198,7 +189,9 @@ class PathGuard:
             raise OutsideWorkspace(f"{path[:80]!r} is not a path: empty, too long, or has control characters")
         path = self._to_stored_form(self._to_own(path))
         try:
-            self._require_no_magic(path)
+            for link in follow_links(self._root / path):
+                if link.parts[1] in ("proc", "dev"):  # it leads each process elsewhere
+                    raise OutsideWorkspace(f"{path} leads through {link}, which no tool follows")
             place = (self._root / path).resolve()
         except (OSError, RuntimeError):  # a loop of links, or a name that is too long
             raise OutsideWorkspace(f"{path} leads nowhere") from None
@@ -260,12 +253,6 @@ class PathGuard:
         found = find_links(self._root, POLICY)
         places += ((link.relative_to(self._root).as_posix(), real) for link, real in found)
         return next((part for part, place in places if (self._root / name).is_relative_to(place)), None)
-
-    def _require_no_magic(self, path: str) -> None:
-        """Refuse a way through what leads each process elsewhere, such as its own open files."""
-        for link in follow_links(self._root / path):
-            if link.parts[1] in ("proc", "dev"):
-                raise OutsideWorkspace(f"{path} leads through {link}, which no tool follows")
 
     def _split_path(self, path: str) -> tuple[str, ...]:
         """Return the parts of a path below the root, before any link in it is followed."""

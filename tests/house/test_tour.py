@@ -229,6 +229,7 @@ def test_a_tool(copy: Copy) -> None:
 
 
 def test_a_hook_event(copy: Copy) -> None:
+    rules = "    Point.FAREWELL: PointRules(payload=points.Farewell),\n"
     end = "    await _fire(crew, task, Point.SESSION_END,"
     farewell = '    await _fire(crew, task, Point.FAREWELL, lambda: Farewell(names=("Ada",)))\n'
     copy.change(
@@ -241,10 +242,9 @@ def test_a_hook_event(copy: Copy) -> None:
             ),
         ),
         hook=(
-            ("    SessionEnded,\n", "    Farewell,\n    SessionEnded,\n"),
             (
                 "    Point.SESSION_END: PointRules(",
-                "    Point.FAREWELL: PointRules(payload=Farewell),\n    Point.SESSION_END: PointRules(",
+                f"{rules}    Point.SESSION_END: PointRules(",
             ),
         ),
         session=(("    SessionEnded,\n", "    Farewell,\n    SessionEnded,\n"), (end, f"{farewell}{end}")),

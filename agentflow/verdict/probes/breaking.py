@@ -56,11 +56,6 @@ def hide_from_linters(path: str, text: str) -> str:
     return f"/* eslint-disable */ {text}" if path.endswith(SCRIPTS) and not text.startswith("#!") else text
 
 
-def refuse(text: str, word: str) -> str:
-    """Return a text that no program can parse."""
-    return f"{text}\n)({word}\n"
-
-
 _TEXT = """\
 import contextlib
 import importlib

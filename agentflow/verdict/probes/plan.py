@@ -11,7 +11,7 @@ from agentflow.mutants.operators import list_unreadable
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.diff.hunks import split_change
 from agentflow.verdict.judge import has_no_failure
-from agentflow.verdict.probes.breaking import Canary, make_canary, refuse
+from agentflow.verdict.probes.breaking import Canary, make_canary
 from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_alone
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.proofs import explain_silence
@@ -103,7 +103,7 @@ def _break_for_others(
         if paths := (older or {each.path for each in changed}) if not told or is_doubted else set():
             code = Side.BASE if told else Side.FINAL
             texts = context.git.read_files(context.trees[1], sorted(paths), _TEXT_BYTES)
-            files = {path: refuse(text, make_word()) for path, text in texts.items()}
+            files = {path: f"{text}\n)({make_word()}\n" for path, text in texts.items()}  # no code any more
             yield context.plan(ProbeKind.BROKEN_CODE, run, files, code).replace(subjects=tuple(files))
 
 
