@@ -323,11 +323,9 @@ def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, C
     if phase is Phase.PLANNING:
         return reclassify_by_plan(task, crew.table)
     if phase is Phase.IMPLEMENTATION:
-        paths = (change.path for change in crew.list_changes(task))
-        product = [
-            each for each in paths if not (is_check_file(task.surface, each) or is_document_path(each))
-        ]
-        return reclassify_by_size(task, len(product), crew.table)
+        paths = [change.path for change in crew.list_changes(task)]
+        checks = [path for path in paths if is_check_file(task.surface, path) or is_document_path(path)]
+        return reclassify_by_size(task, len(paths), len(paths) - len(checks), crew.table)
     return task, None
 
 

@@ -11,7 +11,11 @@ from tests.support.repo import Done, Repo
 
 KEY = "sk-e2e-0123456789-secret"
 MODELS = {"explorer": "big-1", "planner": "big-1", "implementer": "small-1", "verifier": "small-1"}
-QUICK = {"retry": {"tries": 4, "base_seconds": 0, "max_seconds": 0}, "repair_seconds": 0}
+QUICK = {
+    "retry": {"tries": 4, "base_seconds": 0, "max_seconds": 0},
+    "repair_seconds": 0,
+    "first_request_seconds": 120,  # so that what the first request says depends on no clock
+}
 
 
 def live(repo: Repo, server: MessagesServer, *words: str, **settings: Any) -> Done:
