@@ -75,7 +75,8 @@ class Scratch(Record):
         """Write the user's settings."""
         path = self.home / ".config/agentflow/config.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode({"models": _MODELS, "stream": stream, "repair_seconds": 0}))
+        waits = {"repair_seconds": 0, "first_request_seconds": 60}
+        path.write_bytes(encode({"models": _MODELS, "stream": stream, **waits}))
 
 
 @contextmanager
@@ -114,7 +115,7 @@ def command_of(client: str, *words: str) -> list[str]:
 
 def task_words(*more: str) -> tuple[str, ...]:
     text = "let add return the sum"
-    return ("task", text, "--model", "anthropic", "--no-sandbox", "--max-iterations", "1", *more)
+    return ("task", "--plan", text, "--model", "anthropic", "--no-sandbox", "--max-iterations", "1", *more)
 
 
 def start(client: str, place: Scratch, address: str, *words: str) -> "subprocess.Popen[bytes]":

@@ -68,9 +68,9 @@ class Complexity(StrEnum):
     EXPLORATORY = "exploratory"
     """Reads the repository and changes nothing."""
     IMPLEMENTATION = "implementation"
-    """Two to five files, or an unknown number."""
+    """Several files, at most five of them product, or an unknown number."""
     COMPLEX = "complex"
-    """Six files or more, or a high risk."""
+    """Six product files or more, or a high risk."""
     RESEARCH = "research"
     """Needs what stands outside of the repository, and changes nothing."""
 

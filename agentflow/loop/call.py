@@ -17,6 +17,7 @@ from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.pending import Answer, Pending, PendingKind, decide_now
 from agentflow.core.points import Point, ToolDone, ToolFailed, ToolUse
 from agentflow.core.record import Record, copy_shared, to_builtins
+from agentflow.core.role import Findings, Plan
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.task import Phase
 from agentflow.core.tool import Category, Effect, Output, Shell, Subject, Tool, ToolContext, list_edits
@@ -83,7 +84,9 @@ async def _authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
     if bounds is not None:
         require_allowed_by_skill(bounds, tool)
         agent = agent.replace(within=(*agent.within, bounds))
-    checked = _check_call(agent, tool, call.input)
+    # told once, then what does not fit is left out; a judge's issue is never
+    drops = run.rejected > 0 and tool.input in (Findings, Plan)
+    checked = _check_call(agent, tool, call.input, drops=drops)
     decided = run.decided.get(call.id)
     if decided is None:
         return await _rule_on(agent, run, call, checked)
@@ -151,9 +154,9 @@ def answer_with_error(call: ToolCall, message: str) -> CallAnswered:
     return CallAnswered(result=ToolResult(call_id=call.id, content=message, is_error=True), made=False)
 
 
-def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCall:
+def _check_call(agent: Agent, tool: Tool, given: dict[str, Any], *, drops: bool = False) -> AuthorizedCall:
     try:
-        fitted = _fit(agent, tool, given)
+        fitted = _fit(agent, tool, given, drops=drops)
     except Mismatch as error:
         raise InvalidInput(f"{error}. {_describe_inputs(agent, tool)}") from None
     judged = {key: value for key, value in to_builtins(fitted).items() if value is not None}
@@ -172,13 +175,13 @@ def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCa
     return AuthorizedCall(tool=tool, given=fitted, input=judged, subject=subject)
 
 
-def _fit(agent: Agent, tool: Tool, given: dict[str, Any]) -> Record:
+def _fit(agent: Agent, tool: Tool, given: dict[str, Any], *, drops: bool) -> Record:
     if agent.submit is None or tool.name != agent.submit.name:
         return fit_input(tool.input, given)
-    fitted, unknown = fit_submission(tool.input, given)
+    fitted, unknown = fit_submission(tool.input, given, drops=drops)
     if unknown:
-        ignored = list_some(map(to_one_line, unknown))
-        agent.observe(Warned(message=f"{tool.name} of the {agent.role.name}: ignored, not known: {ignored}"))
+        left = list_some(map(to_one_line, unknown))
+        agent.observe(Warned(message=f"{tool.name} of the {agent.role.name}: left out, not known: {left}"))
     return fitted
 
 

@@ -168,6 +168,7 @@ def _rename_calls(parts: tuple[ReplyPart, ...], prefix: str) -> tuple[ReplyPart,
     )
 
 
+_NUMBER = re.compile(r"\d+")
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 
 
@@ -189,11 +190,13 @@ def fit_input(kind: type[Record], value: dict[str, Any]) -> Record:
         raise
 
 
-def fit_submission(kind: type[Record], value: dict[str, Any]) -> tuple[Record, tuple[str, ...]]:
-    """Return a role's result as its type, and the keys in it that mean nothing to us.
+def fit_submission(
+    kind: type[Record], value: dict[str, Any], *, drops: bool = False
+) -> tuple[Record, tuple[str, ...]]:
+    """Return a role's result as its type, and what in it is left out: keys that mean nothing to us.
 
-    A list that is missing is empty, and a number is a text where a text is meant: a slip of form must not
-    lose right work. Raises Mismatch.
+    A list that is missing is empty, a number is a text where a text is meant, and so on: a slip of form must
+    not lose right work. `drops` leaves out the items of lists that do not fit. Raises Mismatch.
     """
     try:
         return fit_input(kind, value), ()
@@ -202,34 +205,64 @@ def fit_submission(kind: type[Record], value: dict[str, Any]) -> tuple[Record, t
 
         unknown: dict[str, None] = {}
         with suppress(Mismatch):
-            return fit(kind, _shape(type_info(kind), value, "", unknown), lax=True), tuple(unknown)
+            return fit(kind, _shape(type_info(kind), value, "", unknown, drops), lax=True), tuple(unknown)
         raise
 
 
-def _shape(described: Any, value: object, place: str, unknown: dict[str, None]) -> object:
+def _shape(described: Any, value: object, place: str, unknown: dict[str, None], drops: bool) -> object:
     match type(described).__name__:
         case "Metadata":
-            return _shape(described.type, value, place, unknown)
+            return _shape(described.type, value, place, unknown, drops)
         case "UnionType" if value is not None:
             inner = (each for each in described.types if type(each).__name__ != "NoneType")
-            return _shape(next(inner), value, place, unknown)
-        case "StrType" if type(value) is int:
-            return str(value)
+            return _shape(next(inner), value, place, unknown, drops)
+        case "StrType" | "IntType" | "EnumType":
+            return _shape_scalar(described, value)
         case "VarTupleType":
-            found = _unpack(value)
-            items = found if isinstance(found, list) else [] if found is None else [found]
-            return [_shape(described.item_type, item, place, unknown) for item in items]
-        case "StructType" if isinstance(found := _unpack(value), dict):
+            return _shape_items(described.item_type, value, place, unknown, drops)
+        case "StructType" if isinstance(found := _unpack(value), dict | str):
             fields = {field.encode_name: field for field in described.fields}
+            if isinstance(found, str):
+                found = {next(iter(fields)): found}
             lists = (name for name, field in fields.items() if field.required and _is_list(field.type))
             given = {**dict.fromkeys(lists), **found}
             unknown.update(dict.fromkeys(f"{place}{key}" for key in given if key not in fields))
             return {
-                key: _shape(fields[key].type, item, f"{place}{key}.", unknown)
+                key: _shape(fields[key].type, item, f"{place}{key}.", unknown, drops)
                 for key, item in given.items()
                 if key in fields
             }
     return value
+
+
+def _shape_scalar(described: Any, value: object) -> object:
+    match type(described).__name__:
+        case "StrType" if isinstance(value, dict):
+            texts = [item for item in value.values() if isinstance(item, str)]
+            return texts[0] if len(texts) == 1 else value
+        case "StrType" if type(value) is int:
+            return str(value)
+        case "IntType" if isinstance(value, str) and (found := _NUMBER.search(value)):
+            return found.group()
+        case "EnumType" if isinstance(value, str):
+            alike = (each.value for each in described.cls if each.value.lower() == value.strip().lower())
+            return next(alike, value)
+    return value
+
+
+def _shape_items(described: Any, value: object, place: str, unknown: dict[str, None], drops: bool) -> object:
+    found, kept = _unpack(value), list[object]()
+    items = found if isinstance(found, list) else [] if found is None else [found]
+    for number, item in enumerate(items, 1):
+        shaped = _shape(described, item, place, unknown, drops)
+        if drops and type(described).__name__ == "StructType":
+            try:
+                fit(described.cls, shaped, lax=True)
+            except Mismatch:
+                unknown[f"{place}{number}"] = None
+                continue
+        kept.append(shaped)
+    return kept
 
 
 def _is_list(described: Any) -> bool:

@@ -1,6 +1,7 @@
 """The class and the route of a task, and how ambiguous its text is, by rules over its words."""
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from agentflow.core.languages import is_document_path, is_test_path
@@ -176,8 +177,7 @@ def _choose_by_risk(heard: tuple[Clause, ...], spoken: str, table: Table) -> Rou
 
 
 def _choose_by_size(kind: str | None, files: tuple[str, ...], spoken: str, table: Table) -> RouteChoice:
-    product = [file for file in files if not (is_test_path(file) or is_document_path(file))]
-    count = classify_size(len(product)) if files else Complexity.IMPLEMENTATION
+    count = classify_size(len(files), len(list_product(files))) if files else Complexity.IMPLEMENTATION
     wide = find_phrases(table.wide, spoken) if kind == "refactor" else ()
     named = [to_plain_words(file) for file in files]
     found = [phrase for phrase in wide if not any(f"{phrase} in {file}" in spoken for file in named)]
@@ -224,11 +224,16 @@ def list_risks(text: str, table: Table) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rule.reason for rule, _ in find_risks(" ; ".join(heard), table)))
 
 
-def classify_size(files: int) -> Complexity:
-    """Return the class of a change by its number of files."""
+def classify_size(files: int, product: int) -> Complexity:
+    """Return the class of a change by its number of files, and of those among them that are product."""
     if files <= 1:
         return Complexity.TRIVIAL
-    return Complexity.IMPLEMENTATION if files <= MOST_FILES else Complexity.COMPLEX
+    return Complexity.IMPLEMENTATION if product <= MOST_FILES else Complexity.COMPLEX
+
+
+def list_product(paths: Iterable[str]) -> list[str]:
+    """Return the paths that are neither documents nor tests by their names."""
+    return [path for path in paths if not (is_test_path(path) or is_document_path(path))]
 
 
 def choose_higher(first: Complexity, second: Complexity) -> Complexity:

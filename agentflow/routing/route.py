@@ -5,7 +5,6 @@ from types import MappingProxyType
 
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import Classified
-from agentflow.core.languages import is_document_path, is_test_path
 from agentflow.core.record import copy_shared
 from agentflow.core.routing import Classification, Requirement
 from agentflow.core.task import Complexity, Gate, GateStatus, Phase, StandingChange, Status, TaskState
@@ -14,6 +13,7 @@ from agentflow.routing.classify import (
     choose_higher,
     classify,
     classify_size,
+    list_product,
     list_risks,
     use_named_class,
 )
@@ -211,23 +211,25 @@ def reclassify_by_plan(task: TaskState, table: Table) -> tuple[TaskState, Classi
     """Return the task in a higher class, if its plan names more files or a high risk."""
     assert task.plan is not None
     files = {file for step in task.plan.steps for file in step.files}
-    product = [file for file in files if not (is_test_path(file) or is_document_path(file))]
     words = "\n".join((task.plan.summary, *(step.title for step in task.plan.steps), *sorted(files)))
     found = () if is_about_text(task.task) else list_risks(words, table)
-    return _raise_class(task, len(product), tuple(f"the plan: {reason}" for reason in found), table)
+    size = classify_size(len(files), len(list_product(files)))
+    return _raise_class(task, size, len(files), tuple(f"the plan: {reason}" for reason in found), table)
 
 
-def reclassify_by_size(task: TaskState, files: int, table: Table) -> tuple[TaskState, Classified | None]:
-    """Return the task in a higher class, if it changed more product files."""
-    return _raise_class(task, files, (), table)
+def reclassify_by_size(
+    task: TaskState, files: int, product: int, table: Table
+) -> tuple[TaskState, Classified | None]:
+    """Return the task in a higher class, if it changed more files."""
+    return _raise_class(task, classify_size(files, product), files, (), table)
 
 
 def _raise_class(
-    task: TaskState, files: int, risks: tuple[str, ...], table: Table
+    task: TaskState, size: Complexity, files: int, risks: tuple[str, ...], table: Table
 ) -> tuple[TaskState, Classified | None]:
     """Return the task in the class of its size or risk, with the judges of that class, if it is higher."""
     before = task.task_complexity
-    complexity = choose_higher(before, Complexity.COMPLEX if risks else classify_size(files))
+    complexity = choose_higher(before, Complexity.COMPLEX if risks else size)
     if complexity is before and not (risks and not task.forced):
         return task, None
     needs_review = task.review_required or Requirement.REVIEW in table.list_required(complexity)

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
-from agentflow.core.events import Answered, Classified, Retried
+from agentflow.core.events import Answered, Classified, Retried, Warned
 from agentflow.core.fold import DELEGATE
 from agentflow.core.languages import is_document_path
-from agentflow.core.messages import Stop, Usage, sum_usage
+from agentflow.core.messages import Speaker, Stop, Usage, sum_usage
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind, decide_now
 from agentflow.core.record import Record
+from agentflow.core.role import Change
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
@@ -41,6 +42,7 @@ from agentflow.workflow.task_prompt import (
 
 GO_ON = "go on from here"
 GIVE_UP = "give up"
+_NO_SUMMARY = "the implementer gave no summary"
 _LOST = (RunOutcome.NO_SUBMISSION, RunOutcome.INVALID_SUBMISSION)
 
 
@@ -271,9 +273,20 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
         return suspend_for(task, run.pause.pending)
     if not (task.reads_only and crew.is_confined):  # the end has a look as well
         task = crew.take_tree(task)
-    if run.outcome is not RunOutcome.SUBMITTED:
+    is_unfit = run.outcome is RunOutcome.INVALID_SUBMISSION
+    if phase is Phase.IMPLEMENTATION and is_unfit and crew.list_changes(task):
+        task = _take_files(crew, task, run)  # the files are judged, whatever was said of them
+    elif run.outcome is not RunOutcome.SUBMITTED:
         return end_in_phase(task, phase, end_without_result(run))
     return accept(crew, task, run.head.agent)
+
+
+def _take_files(crew: Crew, task: TaskState, run: Run) -> TaskState:
+    """Return the task with the change that is in the files, of which no submission could be taken."""
+    crew.store.emit(Warned(message=f"{end_without_result(run).reason}; the files are judged as they are"))
+    said = next((each.text for each in reversed(run.messages) if each.speaker is Speaker.ASSISTANT), "")
+    files = tuple(change.path for change in crew.list_changes(task))
+    return task.replace(change=Change(summary=said.strip() or _NO_SUMMARY, files=files))
 
 
 def accept(crew: Crew, task: TaskState, agent: str) -> TaskState:
@@ -323,11 +336,9 @@ def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, C
     if phase is Phase.PLANNING:
         return reclassify_by_plan(task, crew.table)
     if phase is Phase.IMPLEMENTATION:
-        paths = (change.path for change in crew.list_changes(task))
-        product = [
-            each for each in paths if not (is_check_file(task.surface, each) or is_document_path(each))
-        ]
-        return reclassify_by_size(task, len(product), crew.table)
+        paths = [change.path for change in crew.list_changes(task)]
+        checks = [path for path in paths if is_check_file(task.surface, path) or is_document_path(path)]
+        return reclassify_by_size(task, len(paths), len(paths) - len(checks), crew.table)
     return task, None
 
 

@@ -16,7 +16,6 @@ from tests.support.repo import COMMAND, NewRepo, Repo, eventually
 
 SLOW = 5
 """Seconds; more than the first role waits for."""
-SOON = {"first_request_seconds": 1}
 TEXT = "fix add in calc.py"
 
 
@@ -43,7 +42,7 @@ def texts(server: MessagesServer) -> list[str]:
 def test_the_first_request_waits_for_no_slow_suite_and_the_failing_names_follow(repo: Repo) -> None:
     seen: list[int] = []
     with serving(policy=watching(repo, seen)) as server:
-        done = live(repo, server, TEXT, "--json", **SOON)
+        done = live(repo, server, TEXT, "--json", first_request_seconds=0)
     assert done.code == 0, done.err
     assert seen[0] == 0
     first, *others = texts(server)
@@ -69,7 +68,7 @@ def test_a_task_that_is_killed_meanwhile_runs_them_again(repo: Repo) -> None:
         return honest(asked)
 
     with serving(policy=policy) as server:
-        configure(repo, **SOON)
+        configure(repo, first_request_seconds=0)
         places = {"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": KEY}
         with subprocess.Popen(
             [str(COMMAND), "task", TEXT],
@@ -91,7 +90,7 @@ def test_a_task_that_is_killed_meanwhile_runs_them_again(repo: Repo) -> None:
 
 def test_a_rejected_key_is_told_before_a_slow_suite_ends(repo: Repo) -> None:
     with serving(refuses(401, "authentication_error", "no")) as server:
-        done = live(repo, server, TEXT, **SOON)
+        done = live(repo, server, TEXT, first_request_seconds=0)
     assert done.code == 6
     assert "Your API key was rejected (401: no)" in done.out
     assert repo.evidence() == []

@@ -87,6 +87,14 @@ def test_a_result_that_is_invalid_twice_is_told_with_the_reason(repo: Repo) -> N
     assert "SURE" in said
 
 
+def test_a_change_is_judged_also_where_what_is_said_of_it_does_not_fit(repo: Repo) -> None:
+    wrong = play.turn(play.call("SubmitChange", files=["calc.py"]))
+    script = [play.role("implementer", *play.MENDED, wrong, wrong)]
+    done = repo.task("fix add in calc.py", "--json", script=script)
+    assert (done.code, done.json["files_changed"]) == (0, ["calc.py"]), done.err
+    assert "the files are judged as they are" in done.err
+
+
 ISSUE = {"severity": "minor", "kind": "style", "path": "calc.py", "line": 2, "message": "terse"}
 
 

@@ -92,7 +92,7 @@ def test_a_follow_up_is_judged_with_the_task_before_it_and_undone_alone(repo: Re
     assert two["ending"]["exit_code"] == 0
     assert three["ending"]["exit_code"] == 1
     prompt = (repo.tasks[1] / "runs/3-implementer.jsonl").read_text()
-    assert "Earlier in this session" in prompt
+    assert "# Follow-up" in prompt
     assert "return a + b" in prompt
     assert repo.run("replay", two["task_id"]).code == 0
     assert repo.run("verify", two["task_id"]).code == 0

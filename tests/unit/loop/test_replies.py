@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.record import Record, to_builtins
-from agentflow.core.role import Change, Judgement, Plan, Review
+from agentflow.core.role import Change, Findings, Judgement, Plan, Review
 from agentflow.loop.history import fit_input, fit_submission
 from agentflow.parse import Mismatch
 
@@ -102,10 +102,23 @@ ISSUE = {"severity": "minor", "kind": "style", "path": "a.py", "line": 2, "messa
         (Review, {"verdict": "APPROVED", "issues": ISSUE}, {"verdict": "APPROVED", "issues": [ISSUE]}, ()),
         (
             Judgement,
-            {"verdict": "FAILED", "evidence": [3]},
+            {"verdict": "failed", "evidence": [3]},
             {"verdict": "FAILED", "evidence": ["3"], "reasons": []},
             (),
         ),
+        (
+            Review,
+            {"verdict": "Approved", "issues": [{**ISSUE, "line": "L2-4", "severity": "Minor"}]},
+            {"verdict": "APPROVED", "issues": [ISSUE]},
+            (),
+        ),
+        (
+            Plan,
+            {"summary": "s", "steps": ["mend it"]},
+            {"summary": "s", "steps": [{"title": "mend it", "files": []}], "acceptance": [], "risks": []},
+            (),
+        ),
+        (Change, {"summary": "s", "files": [{"path": "a.py"}]}, {"summary": "s", "files": ["a.py"]}, ()),
     ],
 )
 def test_a_slip_of_form_loses_no_result(
@@ -121,6 +134,16 @@ def test_a_slip_of_form_loses_no_result(
 def test_what_a_result_says_is_not_invented(given: dict[str, Any]) -> None:
     with pytest.raises(Mismatch):
         fit_submission(Review, given)
+
+
+def test_an_item_that_fits_in_no_way_is_left_out_alone() -> None:
+    wrong = {"claim": "here", "path": "a.py"}
+    given = {"summary": "s", "findings": [wrong, {**wrong, "line": 2}]}
+    with pytest.raises(Mismatch, match="line"):
+        fit_submission(Findings, given)
+    found, left = fit_submission(Findings, given, drops=True)
+    assert to_builtins(found)["findings"] == [{**wrong, "line": 2}]
+    assert left == ("findings.1",)
 
 
 def test_the_given_input_is_not_changed() -> None:

@@ -93,8 +93,8 @@ TASKS = [
     ("change the timeout in a.py and b.py", IMPLEMENTATION, "several_files", "names 2 files: a.py, b.py"),
     (
         "please add a --verbose flag to cli.py and document it in README.md",
-        TRIVIAL,
-        "single_file",
+        IMPLEMENTATION,
+        "several_files",
         "names 2 files: cli.py, README.md",
     ),
     ("fix the pagination bug", IMPLEMENTATION, "default", "implementation: fix"),
@@ -323,8 +323,8 @@ def test_a_text_of_a_thousand_beginnings_is_classified_at_once(word: str) -> Non
         ("write the parser from scratch", COMPLEX, "full"),
         (
             "in a.py, mention it in README.md, CHANGELOG.md, docs/a.md, docs/b.md and tests/test_a.py",
-            TRIVIAL,
-            "single_file",
+            IMPLEMENTATION,
+            "several_files",
         ),
     ],
 )
@@ -341,11 +341,18 @@ def test_every_shipped_route_is_taken_by_some_task() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "complexity"),
-    [(0, TRIVIAL), (1, TRIVIAL), (2, IMPLEMENTATION), (5, IMPLEMENTATION), (6, COMPLEX), (60, COMPLEX)],
+    ("files", "product", "complexity"),
+    [
+        (0, 0, TRIVIAL),
+        (1, 1, TRIVIAL),
+        (2, 1, IMPLEMENTATION),
+        (9, 5, IMPLEMENTATION),
+        (6, 6, COMPLEX),
+        (60, 60, COMPLEX),
+    ],
 )
-def test_the_number_of_files_gives_the_class(files: int, complexity: Complexity) -> None:
-    assert classify_size(files) is complexity
+def test_the_number_of_files_gives_the_class(files: int, product: int, complexity: Complexity) -> None:
+    assert classify_size(files, product) is complexity
 
 
 def test_of_two_classes_the_higher_counts() -> None:
