@@ -297,7 +297,8 @@ def _choose_style(event: events.EvidenceRecorded, check: CheckName, memory: Memo
 
 @list_rows.register
 def _tell_notice(
-    event: events.Probed | events.Warned | events.TestRunsLong | events.PersonSaid, _memory: Memory
+    event: events.Probed | events.Warned | events.TestRunsLong | events.PersonSaid | events.Answered,
+    _memory: Memory,
 ) -> Iterator[Row]:
     match event:
         case events.Probed():
@@ -314,6 +315,11 @@ def _tell_notice(
             yield span("· ", Style.DIM), text
         case events.PersonSaid():
             yield span("  > ", Style.ACCENT), span(to_one_line(event.text, _SAID))
+        case events.Answered():
+            by = f" by {to_one_line(event.by, _SAID)}" if event.by else ""
+            left = f", {event.left} more to approve it" if event.left else ""
+            said = f"{event.pending} {'approved' if event.approved else 'denied'}{by}{left}"
+            yield span("  > ", Style.ACCENT), span(said)
         case _:
             pass
 
