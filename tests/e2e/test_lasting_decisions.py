@@ -19,7 +19,7 @@ from tests.support.page import Answered, Page, serve_page
 from tests.support.repo import NewRepo, Repo
 from tests.support.terminal import at_terminal
 
-AT_ONCE = {"approval_timeout": 0.001}
+AT_ONCE = {"approval_timeout": "0.001"}
 LATE = "nobody approved it in time"
 EDITED = {"file_path": "calc.py", "old_string": "a - b", "new_string": "b + a"}
 
