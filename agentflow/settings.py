@@ -14,7 +14,7 @@ from agentflow.core.pending import Terms
 from agentflow.core.record import Record, to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.routing import Routing
-from agentflow.frontmatter import read_yaml
+from agentflow.frontmatter import find_line, read_yaml
 from agentflow.parse import expand_home, has_null
 
 T = TypeVar("T")
@@ -170,8 +170,8 @@ class Approvals(Record):
     servers: dict[str, Mode] = {}
 
 
-_DURATION = r"^(?=.*[1-9])(\d{1,8}(\.\d+)?s?|\d{1,5}(\.\d+)?[mhd])$"
-Duration = Annotated[float, Meta(gt=0, lt=1e8)] | Annotated[str, Meta(pattern=_DURATION)]
+_DURATION = regex(r"(?=.*[1-9])(\d{1,8}(\.\d+)?s?|\d{1,5}(\.\d+)?[mhd])")
+_ADDRESS = regex(r"https?://[^\s/].*")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -229,11 +229,11 @@ class Settings(Record):
     hooks: tuple[str, ...] = ()
     """Shipped hooks that run, such as notify; `agentflow hooks list` shows all."""
     approvals: Approvals = Approvals()
-    approval_timeout: Duration | None = None
+    approval_timeout: str | float | None = None
     """How long an approval may wait, in seconds or as in `8h`; then it is denied."""
     approvals_needed: Annotated[int, Meta(ge=1, le=9)] = 1
     """How many people have to approve a call."""
-    webhook: Annotated[str, Meta(pattern=r"^https?://[^\s/]")] | None = None
+    webhook: str | None = None
     """An address that is told when a task waits or ends."""
     timeouts: dict[CheckName, Annotated[float, Meta(gt=0)]] = {}
     quick: dict[CheckName, Annotated[float, Meta(gt=0)]] = {}
@@ -262,9 +262,8 @@ class Settings(Record):
 
     @property
     def terms(self) -> Terms:
-        given, seconds = str(self.approval_timeout or ""), None
-        if given:
-            seconds = float(given.rstrip("smhd")) * _UNITS.get(given[-1], 1)
+        given = str(self.approval_timeout or "")
+        seconds = float(given.rstrip("smhd")) * _UNITS.get(given[-1], 1) if given else None
         return Terms(needed=self.approvals_needed, seconds=seconds)
 
     def find_provider(self, name: str) -> Provider:
@@ -344,6 +343,13 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     if (wrong := next(filter(_NO_PROVIDER.fullmatch, found.providers), None)) is not None:
         said = f"providers: {wrong!r} is no name for a server of the Chat Completions API"
         raise InvalidFile(str(path), said, hint="that of the Messages API is set by endpoint and api_key_env")
+    if found.approval_timeout is not None and not _DURATION.fullmatch(str(found.approval_timeout)):
+        said, line = "approval_timeout: is no duration", find_line(text, "approval_timeout", "")
+        hint = "seconds, or a number with s, m, h or d, for example 8h"
+        raise InvalidFile(str(path), said, line=line, hint=hint)
+    if found.webhook is not None and not _ADDRESS.fullmatch(found.webhook):
+        said, line = "webhook: is no address", find_line(text, "webhook", "")
+        raise InvalidFile(str(path), said, line=line, hint="it begins with https:// or http://")
     return found
 
 

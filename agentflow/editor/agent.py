@@ -492,7 +492,10 @@ class EditorAgent:
                 decision = await ask(chat, last, item)
                 if decision is None:
                     return False
-                decide_approval(chat.git.root, item.id, decision)
+                if left := decide_approval(chat.git.root, item.id, decision).left:
+                    how = item.tell_how_to_decide(last.state.task_id)
+                    await self._say(chat, f"\n{left} more to approve {item.id}, in a terminal: `{how}`\n")
+                    return False
                 continue
             words = [await self._ask(chat, item, question) for question in item.questions]
             if not all(words):

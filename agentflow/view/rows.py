@@ -298,8 +298,7 @@ def _choose_style(event: events.EvidenceRecorded, check: CheckName, memory: Memo
 
 @list_rows.register
 def _tell_notice(
-    event: events.Probed | events.Warned | events.TestRunsLong | events.PersonSaid | events.MemoryRecalled,
-    _memory: Memory,
+    event: events.Probed | events.Warned | events.TestRunsLong | events.MemoryRecalled, _memory: Memory
 ) -> Iterator[Row]:
     match event:
         case events.Probed():
@@ -314,8 +313,6 @@ def _tell_notice(
             took = f"{format_duration(event.seconds)}{describe_sides(event.surface, event.code)}"
             text = span(f"{event.check}: {to_one_line(event.test, _SAID)} has run for {took}")
             yield span("· ", Style.DIM), text
-        case events.PersonSaid():
-            yield span("  > ", Style.ACCENT), span(to_one_line(event.text, _SAID))
         case events.MemoryRecalled():
             counts = (
                 (event.learnings, "learning"),
@@ -326,6 +323,17 @@ def _tell_notice(
             yield span("· ", Style.DIM), span(f"recalled {told}", Style.DIM)
         case _:
             pass
+
+
+@list_rows.register
+def _tell_person(event: events.PersonSaid | events.Answered, _memory: Memory) -> Iterator[Row]:
+    if isinstance(event, events.PersonSaid):
+        said = to_one_line(event.text, _SAID)
+    else:
+        by = f" by {to_one_line(event.by, _SAID)}" if event.by else ""
+        left = f", {event.left} more to approve it" if event.left else ""
+        said = f"{event.pending} {'approved' if event.approved else 'denied'}{by}{left}"
+    yield span("  > ", Style.ACCENT), span(said)
 
 
 def _draw_seconds(seconds: float) -> Span:

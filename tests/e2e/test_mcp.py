@@ -138,6 +138,15 @@ def test_a_role_calls_the_tools_of_servers_that_the_user_configured(repo: Repo, 
     assert (replayed.code, replayed.out.split(":")[0]) == (0, "the same"), replayed.out + replayed.err
 
 
+def test_a_person_is_asked_about_the_tools_of_a_server(repo: Repo) -> None:
+    place = repo.home / ".config/agentflow/config.yaml"
+    place.parent.mkdir(parents=True)
+    place.write_text("approvals: {servers: {small: always, smal: never}}\n", "utf-8")
+    script = [play.role("explorer", play.turn(play.call("mcp__small__add", a=2)), *play.findings()["turns"])]
+    assert repo.task(*QUESTION, script=script, env={"SMALL_SECRET": TOKEN}).code == 75
+    assert repo.state()["pending"][0]["tool"] == "mcp__small__add"
+
+
 def test_a_server_is_kept_in_a_sandbox_of_its_own(repo: Repo) -> None:
     repo.write({"docs/a.md": "a\n"}).commit()
     outside = repo.home.parent / "outside.txt"

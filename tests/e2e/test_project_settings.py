@@ -97,6 +97,9 @@ NEVER = (
     "environment: [ANTHROPIC_API_KEY]",
     "unprotected: [.git]",
     "approvals: {tools: {Bash: never}}",
+    "approval_timeout: 100d",
+    "approvals_needed: 1",
+    "webhook: http://127.0.0.1:9/",
 )
 
 
@@ -106,7 +109,7 @@ def test_what_only_a_person_says_counts_for_nothing(new_repo: NewRepo) -> None:
     assert {found[line.partition(":")[0]][1] for line in NEVER} == {"default"}
 
 
-@pytest.mark.parametrize("line", [NEVER[0], NEVER[-1]])
+@pytest.mark.parametrize("line", [NEVER[0], NEVER[-4], NEVER[-1]])
 def test_what_only_a_person_says_is_an_error_once_trusted(new_repo: NewRepo, line: str) -> None:
     repo = new_repo({**play.CALC, FILE: f"surface: {{}}\n{line}\n"})
     key = line.partition(":")[0]

@@ -114,3 +114,23 @@ def test_which_model_is_used(
 @pytest.mark.parametrize("variable", MODEL_VARIABLES)
 def test_each_sign_of_an_account_is_enough(variable: str) -> None:
     assert choose_model_name(None, Settings(), {variable: "x"}) == "anthropic"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("8h", 28_800.0), ("90", 90.0), ("1.5m", 90.0), ("2d", 172_800.0), ("30s", 30.0), ("0.5", 0.5)],
+)
+def test_an_approval_may_wait_for_a_duration(tmp_path: Path, text: str, seconds: float) -> None:
+    assert load_settings(written(tmp_path, f"approval_timeout: {text}\n")).terms.seconds == seconds
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("approval_timeout: 0", "approval_timeout: 0h", "approval_timeout: 8 hours", "approval_timeout: -1"),
+        *("approvals_needed: 0", "approvals_needed: 10", "webhook: chat.example.org", "webhook: file:///x"),
+    ],
+)
+def test_terms_that_make_no_sense_are_refused(tmp_path: Path, line: str) -> None:
+    with pytest.raises(InvalidFile, match=line.partition(":")[0]):
+        load_settings(written(tmp_path, f"{line}\n"))

@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import pytest
 
 from agentflow.permissions.user_rules import CallToApprove, find_approval_reason
 from agentflow.settings import When
+from agentflow.tools.shell import BASH
 
 PUSH = CallToApprove(tool="Bash", role="implementer", args={"command": "git push origin"})
 LOOK = CallToApprove(tool="Bash", role="implementer", args={"command": "git status"})
@@ -27,6 +30,23 @@ def test_a_condition_asks_when_it_is_met_and_when_it_fails(
     when: str, call: CallToApprove, *, asked: bool
 ) -> None:
     assert (find_approval_reason(When(when=when), call) is not None) == asked
+
+
+@pytest.mark.parametrize(
+    ("rule", "call", "asked"),
+    [
+        ("Bash(git push *)", PUSH, True),
+        ("Bash(git push *)", LOOK, False),
+        ("Bash", LOOK, True),
+        ("Edit(src/**)", LOOK, False),
+        ("mcp__git", LOOK, False),
+        ("Bash(git push", LOOK, True),
+        ("bash(git push *)", LOOK, True),
+        ("Bash(git push *)", PUSH.replace(args={"command": "eval $X"}), True),
+    ],
+)
+def test_a_condition_may_be_a_permission_rule(rule: str, call: CallToApprove, *, asked: bool) -> None:
+    assert (find_approval_reason(When(when=rule), call, BASH, Path("/repo")) is not None) == asked
 
 
 def test_modes() -> None:
