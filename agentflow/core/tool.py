@@ -9,7 +9,7 @@ from agentflow.core.errors import NotAllowed
 from agentflow.core.evidence import Execution
 from agentflow.core.messages import DEFAULT_ROOM
 from agentflow.core.pending import Pending
-from agentflow.core.ports import Ledger, Runner, Workspace
+from agentflow.core.ports import Background, Ledger, Runner, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.run import HandOff, Run, SubagentResult
@@ -161,6 +161,8 @@ class Shell(Record):
     """Makes another call of the role's, by name and input, like any call; raises ToolError if it fails."""
     mutate: Mutate | None = None
     """None where the files are not the repository's own."""
+    background: Background | None = None
+    """None where no command may run beside the role."""
     run_tests: RunSelected | None = None
     """None where nothing is known of the repository's tests."""
 

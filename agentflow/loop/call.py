@@ -302,6 +302,7 @@ async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -
             authorize=partial(_authorize_command, agent, run),
             make=partial(_make_inner_call, agent, run, call, inner),
             mutate=agent.around.mutate,
+            background=agent.around.background,
             run_tests=agent.around.run_tests,
         ),
         **copy_shared(agent.around, ToolContext),

@@ -26,6 +26,7 @@ from agentflow.redact import redact_text
 from agentflow.report.material import Material
 from agentflow.routing.route import JUDGING
 from agentflow.routing.table import Table
+from agentflow.sandbox.background import BackgroundCommands
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.journal import RunFile, load_run, read_messages
@@ -267,6 +268,7 @@ class Crew(Record):
             take_news=partial(base.take_news, self) if base else None,
             changed=self._find_own_changes if implements else None,
             mutate=None if self.copy else partial(self.mutate, task.base_tree or ""),
+            background=None if self.copy else BackgroundCommands(),
             run_tests=SomeTests(
                 checking=self.checking, sandbox=self.sandbox, task=task, workspace=self.workspace
             ),
