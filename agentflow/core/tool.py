@@ -95,6 +95,8 @@ class Output(Record):
     """For the model."""
     changes: dict[str, Any] = {}
     """New values of keys of the task's state."""
+    shown: str = ""
+    """An image or document for the model, as `ToolResult.shown`."""
     submitted: bool = False
     execution: Execution | None = None
     clipped: bool = False
@@ -155,6 +157,8 @@ class Shell(Record):
     """Folder for full outputs, one file a call."""
     shown_bytes: int = DEFAULT_ROOM.result_chars
     """Of an output, to the model."""
+    shows: tuple[str, ...] = ()
+    """The kinds of files that the model sees: `image`, `pdf`."""
     authorize: Callable[[str, str], str] = _refuse_commands
     """Returns a command inside a call, by an id of its own, as rules and hooks let it run, or raises."""
     make: Callable[[str, dict[str, Any]], None] = _refuse_calls

@@ -17,6 +17,7 @@ from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.redact import MARK, redact_text
 from agentflow.tools.diagnostics import describe_new_problems
+from agentflow.tools.shown_files import show_file
 from agentflow.workspace.path_guard import MAX_READ_BYTES, suggest_near
 
 MAX_LINES = 2000
@@ -67,6 +68,8 @@ def is_binary(content: bytes) -> bool:
 
 def read(wanted: ReadInput, context: ToolContext) -> Output:
     """Show a text file, or a part of it, with line numbers."""
+    if (image := show_file(wanted.file_path, context)) is not None:
+        return image
     with suggest_near(context.workspace), context.workspace.open(wanted.file_path) as file:
         if os.fstat(file.fileno()).st_size > MAX_READ_BYTES:
             return _page(wanted, file)
