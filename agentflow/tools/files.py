@@ -109,7 +109,7 @@ def _edit_in_turn(file_path: str, edits: Sequence[EditInput | OneEdit], context:
             raise InvalidInput(f"{which}{error}{'; nothing was written' * (len(edits) > 1)}") from None
         total += count
         loose += [] if is_exact else [number]
-    _require_own(path, context.role)
+    require_writable(path, context.role)
     context.workspace.write(path, _encode(path, file_text, text))
     note = f"; white space at line ends differed from old_string (edit {_list_lines(loose)})" if loose else ""
     problems = describe_new_problems(path, file_text.text, text, context)
@@ -139,7 +139,7 @@ def _ignore_line_ends(old: str) -> str:
 def write(wanted: WriteInput, context: ToolContext) -> Output:
     """Create a file with its folders, or replace one you have read."""
     path = context.workspace.to_relative(wanted.file_path)
-    _require_own(path, context.role)
+    require_writable(path, context.role)
     text, old, verb, file_text = wanted.content, "", "created", FileText(text="")
     if (context.workspace.root / path).exists():
         file_text = _read_text(context.workspace, path)
@@ -180,7 +180,8 @@ MULTI_EDIT = _tool("MultiEdit", Effect.WRITE, MultiEditInput, multi_edit, old_st
 WRITE = _tool("Write", Effect.WRITE, WriteInput, write)
 
 
-def _require_own(path: str, role: Role) -> None:
+def require_writable(path: str, role: Role) -> None:
+    """Raise NotAllowed for a file that is none of those which a role may write."""
     if role.write_paths and not any(compile_glob(glob).fullmatch(path) for glob in role.write_paths):
         raise NotAllowed(f"{role.name} may write only {', '.join(role.write_paths)}, and {path} is not there")
 

@@ -33,6 +33,7 @@ from agentflow.store.journal import RunFile, load_run, read_messages
 from agentflow.store.ledger import TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
+from agentflow.tools.notebooks import NOTEBOOK_EDIT
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox, name_server_tools, offer_order
 from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
@@ -148,7 +149,9 @@ class Crew(Record):
             kit=Kit(
                 model=model,
                 models=models,
-                toolbox=offer_order(self.toolbox) if task.parallel_work else self.toolbox,
+                toolbox=offer_order(self._fill_toolbox(phase))
+                if task.parallel_work
+                else self._fill_toolbox(phase),
                 events=self.store.emit,
                 todos=() if self.copy else task.todos,
                 repair=self._offer_repair(task, phase),
@@ -165,6 +168,13 @@ class Crew(Record):
         )
         role = _fit_budget(self.roles.find_part(ROLE_OF[phase]), task, self.share)
         return factory.build_first(role, self._build_surroundings(task, phase, number).replace(angle=angle))
+
+    def _fill_toolbox(self, phase: Phase) -> Toolbox:
+        """Return the tools, with those for notebooks only where there is one: each request carries them."""
+        writes = phase is Phase.IMPLEMENTATION and self.toolbox.find(NOTEBOOK_EDIT.name) is None
+        if not writes or not any(path.endswith(".ipynb") for path in self.workspace.list_files()):
+            return self.toolbox
+        return Toolbox.of(*self.toolbox.tools, NOTEBOOK_EDIT)
 
     def _choose_model(self, task: TaskState, phase: Phase) -> tuple[Model, Mapping[str, str]]:
         """Return the model of a run, with the id of each tier; a found repair needs none that is paid."""
