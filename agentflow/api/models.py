@@ -22,6 +22,7 @@ from agentflow.model.tiers import (
     MESSAGES,
     REPAIR,
     find_price,
+    find_shown_kinds,
     find_tier,
     find_window,
     list_first_ids,
@@ -205,7 +206,8 @@ def find_context_limits(model_id: str, settings: Settings) -> ContextLimits:
     """Return how long a conversation with a model may be; for the embedded engine there is no limit."""
     if model_id == REPAIR:
         return settings.limits.replace(context=sys.maxsize, trigger=None)
-    return settings.limits.fit_window(find_window(model_id, settings))
+    limits = settings.limits.fit_window(find_window(model_id, settings))
+    return limits if limits.shows is not None else limits.replace(shows=find_shown_kinds(model_id, settings))
 
 
 def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings) -> None:

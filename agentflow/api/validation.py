@@ -61,7 +61,7 @@ _MAX_EXTENSIONS = 500
 """The most parts of one kind that are named."""
 _KEY = re.compile(r"[\w.]+(\[\d+\][\w.]*)*")
 _SOLE = (
-    ("one-writer", frozenset({"Write", "Edit", "MultiEdit", "fs"}), "implementer"),
+    ("one-writer", frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit", "fs"}), "implementer"),
     ("web-for-explorer", frozenset({"WebSearch", "WebFetch", "net"}), "explorer"),
     ("todos-for-planner", frozenset({"TodoWrite"}), "planner"),
 )

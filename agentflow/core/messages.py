@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 
 SUMMARIZER = "summarizer"
 """The role of a request that asks for a summary of a run's messages."""
@@ -49,10 +50,22 @@ class ServerToolPart(Record, tag="served"):
     is_error: bool = False
 
 
-class ToolResult(Record, tag="tool_result"):
+class ToolResult(Record, tag="tool_result", omit_defaults=True):
     call_id: str
     content: str
-    is_error: bool = False
+    is_error: bool = field(default_factory=bool)  # a factory's value is always written
+    shown: str = ""
+    """An image or document that the model sees beside the text, as a `data:` address."""
+
+    @property
+    def shown_kind(self) -> str:
+        """Its media type, without parameters."""
+        return self.shown.removeprefix("data:").partition(";")[0]
+
+    @property
+    def shown_content(self) -> str:
+        """In base64."""
+        return self.shown.partition(";base64,")[2]
 
 
 ReplyPart = Text | Thought | ServerToolPart | ToolCall
@@ -195,6 +208,8 @@ class ContextLimits(Record):
     result_tokens: Annotated[int, Meta(ge=250)] = 8_000
     turns_kept: Annotated[int, Meta(ge=1)] = 16
     """Newest turns whose outputs are archived last."""
+    shows: tuple[str, ...] | None = None
+    """The kinds of files that the model sees, such as `image` or `pdf`; None follows from its name."""
 
     @property
     def compacted_at(self) -> int:
@@ -225,12 +240,41 @@ def measure_message(message: Message) -> int:
     return sum(map(measure_part, message.parts))
 
 
+_SHOWN_CHARS = 8_000
+"""What an image, or a page of a document, counts for: about 2,000 tokens."""
+_PAGES = regex(r"data:[\w/+.-]+;pages=(\d+);")
+
+
+def measure_shown(shown: str) -> int:
+    """Return what an image or document counts for in characters; its bytes say nothing."""
+    pages = _PAGES.match(shown)
+    return _SHOWN_CHARS * int(pages[1]) if pages else _SHOWN_CHARS * bool(shown)
+
+
+def count_hidden_bytes(request: Request) -> int:
+    """Return the bytes of a request that its size in text does not have: those of images and documents."""
+    parts = (part for message in request.messages for part in message.parts)
+    return sum(len(part.shown) - measure_shown(part.shown) for part in parts if isinstance(part, ToolResult))
+
+
+def hide_shown(request: Request) -> Request:
+    """Return a request without images and documents; the same where it has none."""
+
+    def hide(part: MessagePart) -> MessagePart:
+        if not isinstance(part, ToolResult) or not part.shown:
+            return part
+        return part.replace(shown="", content=f"{part.content}\n[the model's server did not take it]")
+
+    messages = tuple(each.replace(parts=tuple(map(hide, each.parts))) for each in request.messages)
+    return request if messages == request.messages else request.replace(messages=messages)
+
+
 def measure_part(part: MessagePart) -> int:
     match part:
         case Text():
             return len(part.text)
         case ToolResult():
-            return len(part.content)
+            return len(part.content) + measure_shown(part.shown)
         case ToolCall():
             return len(repr(part.input))
         case Thought() | ServerToolPart():

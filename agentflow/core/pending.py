@@ -31,6 +31,7 @@ _ASKED: Mapping[PendingKind, tuple[str, ...]] = {
 _VERBS = {
     "Edit": "edit",
     "MultiEdit": "edit",
+    "NotebookEdit": "edit",
     "Write": "write",
     "Bash": "run",
     "WebFetch": "fetch",

@@ -85,10 +85,32 @@ class Runner(Protocol):
     def run(self, command: Command, sink: Path, cancelled: Callable[[], bool]) -> Execution:
         """Run a command to its end, its output going to `sink`."""
 
+    def share_network(self, holder: int, *, discards: bool) -> Runner:
+        """Return the runner whose commands share the network of a process; `discards`: no write lasts."""
+
     def exchange(
         self, command: Command, given: bytes, readable: Iterable[Path], cancelled: Callable[[], bool]
     ) -> ProgramOutput:
         """Run a program on an input and return its answer; it can only read, and always has a sandbox."""
+
+
+class Background(Protocol):
+    """The commands that a run has beside itself; they share one network, and all end with it."""
+
+    def start(self, runner: Runner, command: Command, sink: Path) -> str:
+        """Start a command, its output going to `sink`, and return its name; raise NotAllowed if it cannot."""
+
+    def share(self, runner: Runner) -> Runner:
+        """Return the runner whose commands reach what the others listen on."""
+
+    def read(self, name: str) -> tuple[str, str]:
+        """Return what a command printed since it was last read, and how it stands; raise InvalidInput."""
+
+    def end(self, name: str) -> None:
+        """End a command with all that it started; raise InvalidInput for none of that name."""
+
+    def close(self) -> None:
+        """End all commands."""
 
 
 class ToolSource(Protocol):

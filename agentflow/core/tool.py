@@ -9,7 +9,7 @@ from agentflow.core.errors import NotAllowed
 from agentflow.core.evidence import Execution
 from agentflow.core.messages import DEFAULT_ROOM
 from agentflow.core.pending import Pending
-from agentflow.core.ports import Ledger, Runner, Workspace
+from agentflow.core.ports import Background, Ledger, Runner, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.run import HandOff, Run, SubagentResult
@@ -95,6 +95,8 @@ class Output(Record):
     """For the model."""
     changes: dict[str, Any] = {}
     """New values of keys of the task's state."""
+    shown: str = ""
+    """An image or document for the model, as `ToolResult.shown`."""
     submitted: bool = False
     execution: Execution | None = None
     clipped: bool = False
@@ -155,12 +157,16 @@ class Shell(Record):
     """Folder for full outputs, one file a call."""
     shown_bytes: int = DEFAULT_ROOM.result_chars
     """Of an output, to the model."""
+    shows: tuple[str, ...] = ()
+    """The kinds of files that the model sees: `image`, `pdf`."""
     authorize: Callable[[str, str], str] = _refuse_commands
     """Returns a command inside a call, by an id of its own, as rules and hooks let it run, or raises."""
     make: Callable[[str, dict[str, Any]], None] = _refuse_calls
     """Makes another call of the role's, by name and input, like any call; raises ToolError if it fails."""
     mutate: Mutate | None = None
     """None where the files are not the repository's own."""
+    background: Background | None = None
+    """None where no command may run beside the role."""
     run_tests: RunSelected | None = None
     """None where nothing is known of the repository's tests."""
 

@@ -17,7 +17,7 @@ from agentflow.core.messages import (
     ToolSpec,
 )
 from agentflow.core.pending import Consent, Terms
-from agentflow.core.ports import Journal, Ledger, Model, Observer, Runner, Watch, Workspace
+from agentflow.core.ports import Background, Journal, Ledger, Model, Observer, Runner, Watch, Workspace
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.role import Role
 from agentflow.core.run import MessageAdded, Run, RunEntry, RunOpened
@@ -26,6 +26,7 @@ from agentflow.core.tool import ListChanged, Mutate, RunSelected, Tool
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.entries import to_skill_scope
 from agentflow.loop.open_skills import list_active_names
+from agentflow.tools.background import BACKGROUND_TOOLS, has_begun_command
 from agentflow.tools.registry import to_spec
 from agentflow.tools.shell import RECALL
 
@@ -81,6 +82,8 @@ class Surroundings(Record):
     """Returns the files that the task has changed so far."""
     mutate: Mutate | None = None
     """Tells which changed lines no test notices."""
+    background: Background | None = None
+    """The commands that run beside it."""
     run_tests: RunSelected | None = None
     """Runs tests with the repository's own runner."""
     repository: Path | None = None
@@ -130,6 +133,8 @@ def resolve_agent(agent: Agent, run: Run) -> Agent:
         agent = agent.replace(within=(*agent.within, agent.role), **copy_shared(persona, Agent))
     if run.is_archived and agent.find_tool(RECALL.name) is None:
         agent = agent.replace(tools=(*agent.tools, RECALL))
+    if has_begun_command(run):
+        agent = agent.replace(tools=(*agent.tools, *BACKGROUND_TOOLS))
     if agent.hooks.has_scopes:
         active = (agent.role.source, *map(to_skill_scope, list_active_names(run)))
         agent = agent.replace(hooks=agent.hooks.activate(active))

@@ -302,9 +302,11 @@ async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -
             runner=agent.around.runner,
             outputs=agent.around.outputs,
             shown_bytes=agent.room.measure_result(run.rate),
+            shows=agent.room.shows or (),
             authorize=partial(_authorize_command, agent, run),
             make=partial(_make_inner_call, agent, run, call, inner),
             mutate=agent.around.mutate,
+            background=agent.around.background,
             run_tests=agent.around.run_tests,
         ),
         **copy_shared(agent.around, ToolContext),
@@ -324,7 +326,7 @@ async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -
     output = output.replace(content=redact_text(output.content))
     content = to_writable(_store_output(agent, run, call, output))
     return CallAnswered(
-        result=ToolResult(call_id=call.id, content=content, is_error=output.is_error),
+        result=ToolResult(call_id=call.id, content=content, is_error=output.is_error, shown=output.shown),
         changes=redact_values(to_writable(output.changes)),
         submitted=output.submitted,
         halt=next((each.halt for each in (*inner, output.delegated) if each and each.halt), None),

@@ -78,9 +78,9 @@ def _join_archives(one: Archive, other: Archive) -> Archive:
 def _with_result(
     found: Archive, result: ToolResult, call: ToolCall, kept: Retention, offered: tuple[ToolSpec, ...]
 ) -> Archive:
-    if kept is Retention.KEEP_FULL or len(result.content) <= HEAVY:
+    if kept is Retention.KEEP_FULL or measure_part(result) <= HEAVY:
         return found
-    copy = {} if kept is Retention.DROP else {call.id: result.content}
+    copy = {} if kept is Retention.DROP or result.shown else {call.id: result.content}
     advice = recall_note(offered, call.id) if copy else "make the call again to read it"
     lines = [line for line in result.content.split("\n") if line.strip()] or [""]
     last = f"\n{_clip(lines[-1])}" if kept is Retention.KEEP_STRUCTURED and len(lines) > 1 else ""
@@ -89,7 +89,7 @@ def _with_result(
     return found.replace(
         results={**found.results, call.id: marker},
         files=found.files | copy,
-        saved=found.saved + len(result.content) - len(marker),
+        saved=found.saved + measure_part(result) - len(marker),
     )
 
 

@@ -102,6 +102,9 @@ async def _drive(agent: Agent, run: Run) -> Run:
         await announce_failure(agent, error)
         _report_end(agent, run, RunOutcome.ERROR, begin)
         raise
+    finally:
+        if agent.around.background is not None and agent.parent is None:
+            agent.around.background.close()
     if run.outcome is not None:
         _report_end(agent, run, run.outcome, begin)
     return run

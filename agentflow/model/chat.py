@@ -66,6 +66,9 @@ class ChatApi:
             results[-1]["content"] += f"\n\n{said}"
             said = ""
         yield from results
+        shown = [part for part in message.parts if isinstance(part, ToolResult) and part.shown]
+        if shown:  # a result holds text alone
+            yield {"role": "user", "content": [block for part in shown for block in _to_shown_blocks(part)]}
         if said:
             yield {"role": "user", "content": said}
 
@@ -94,6 +97,11 @@ def _to_offer(tool: ToolSpec) -> dict[str, Any]:
 def _to_call(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": encode(call.input).decode()}
     return {"id": call.id, "type": "function", "function": function}
+
+
+def _to_shown_blocks(result: ToolResult) -> Iterator[dict[str, Any]]:
+    yield {"type": "text", "text": result.content}
+    yield {"type": "image_url", "image_url": {"url": result.shown}}
 
 
 def _to_result(result: ToolResult, ids: Mapping[str, str]) -> dict[str, Any]:

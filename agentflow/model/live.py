@@ -10,7 +10,7 @@ import anyio
 
 from agentflow.core.errors import ModelError, ModelRefused, ModelRejected, ModelUnavailable
 from agentflow.core.events import Retried, Warned
-from agentflow.core.messages import Reply, Request, Usage, sum_usage
+from agentflow.core.messages import Reply, Request, Usage, count_hidden_bytes, hide_shown, sum_usage
 from agentflow.core.pending import Budget
 from agentflow.core.ports import Observer
 from agentflow.model.fault import read_fault
@@ -166,6 +166,10 @@ class LiveModel:
                     self._unforced.add(ids[0])
                     self._observe(Retried(run=request.run, attempt=1, reason=reason, seconds=0))
                     continue
+                if isinstance(error, ModelRefused) and (plain := hide_shown(request)) is not request:
+                    self._observe(Retried(run=request.run, attempt=1, reason=reason, seconds=0))
+                    request = plain
+                    continue
                 is_for_all = type(error) is ModelRefused or (
                     isinstance(error, ServerGone) and len(set(map(self._find_provider, ids[:2]))) == 1
                 )
@@ -194,11 +198,12 @@ class LiveModel:
         price = find_price(request.model, kind, self._settings)
         most = min(self._settings.max_tokens, request.reply_tokens or self._settings.max_tokens)
 
-        window = find_window(request.model, self._settings)
+        window, hidden = find_window(request.model, self._settings), count_hidden_bytes(request)
 
         def room(size: int) -> int:
-            left = most if window is None else window - self._meter.estimate_tokens(size)
-            return self._meter.compute_room(request, size, price, min(most, max(left, _LEAST_ROOM)))
+            text = max(0, size - hidden)
+            left = most if window is None else window - self._meter.estimate_tokens(text)
+            return self._meter.compute_room(request, text, price, min(most, max(left, _LEAST_ROOM)))
 
         def count(usage: Usage) -> None:
             used.append(usage)
@@ -222,9 +227,13 @@ class LiveModel:
                     count(add_cost(failed.used, price))
                 raise
             # a server that counts nothing is no way around a budget
-            usage = found.usage if found.usage.tokens else Usage(input=self._meter.estimate_tokens(len(body)))
+            usage = (
+                found.usage
+                if found.usage.tokens
+                else Usage(input=self._meter.estimate_tokens(len(body) - hidden))
+            )
             count(add_cost(usage, price, count_searches(found)))
-            self._meter.learn(len(body), found.usage)
+            self._meter.learn(len(body) - hidden, found.usage)
             return found
 
         def tell(number: int, reason: str, seconds: float) -> None:

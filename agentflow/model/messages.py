@@ -141,8 +141,18 @@ def _to_block(part: MessagePart) -> dict[str, Any] | None:
             block = {"type": "tool_use", "id": part.id, "name": part.name, "input": part.input}
         case ToolResult():
             failed = {"is_error": True} if part.is_error else {}
-            block = {"type": "tool_result", "tool_use_id": part.call_id, "content": part.content, **failed}
+            content = [_to_text(part), _to_shown(part)] if part.shown else part.content
+            block = {"type": "tool_result", "tool_use_id": part.call_id, "content": content, **failed}
     return block
+
+
+def _to_text(result: ToolResult) -> dict[str, Any]:
+    return {"type": "text", "text": result.content}
+
+
+def _to_shown(result: ToolResult) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": result.shown_kind, "data": result.shown_content}
+    return {"type": "image" if result.shown_kind.startswith("image/") else "document", "source": source}
 
 
 def _place_breakpoints(pieces: list[_Piece]) -> list[bytes]:

@@ -29,6 +29,11 @@ _PLAYED = ("script", "replay")
 """The names before a colon, which is followed by what is played."""
 _NAMES = (REPAIR, *MESSAGES, "script:FILE", "replay:TASK")
 _ID = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,199}", re.ASCII)
+_SEES = re.compile(
+    r"claude|gemini|gpt-(?:4o|4\.|[5-9])|\bo[34]\b|pixtral|mistral-(?:small|medium)|llava|vision|gemma-?3|-?vl\b",
+    re.IGNORECASE,
+)
+"""Models that see images, by their names; `limits: {shows: [image]}` says so of others."""
 _NEAR = 0.75
 """How similar to one of our names a word must be to be taken for a misspelling of it."""
 MODEL_ADVICE = (
@@ -195,6 +200,14 @@ def find_window(model: str, settings: Settings) -> int | None:
         return own
     known = model.removeprefix(f"{ANTHROPIC}/")
     return next((each.windows[known] for each in load_price_lists() if known in each.windows), None)
+
+
+def find_shown_kinds(model: str, settings: Settings) -> tuple[str, ...]:
+    """Return the kinds of files that a model sees, as far as its name tells."""
+    provider, bare = split_id(model, ANTHROPIC, settings)
+    if not _SEES.search(bare):
+        return ()
+    return ("image", "pdf") if provider in MESSAGES else ("image",)
 
 
 def takes_no_tools(model: str, settings: Settings) -> bool:

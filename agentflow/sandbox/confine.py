@@ -4,9 +4,11 @@ Bubblewrap where it works, else Landlock, else nothing; on macOS sandbox-exec, w
 documentation and has not run on a Mac.
 """
 
+import errno
 import json
 import os
 import platform
+import select
 import shutil
 import sys
 import tempfile
@@ -15,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agentflow import process
 from agentflow.core.evidence import Command
 from agentflow.core.record import Record
 from agentflow.core.routing import Access
@@ -68,6 +71,21 @@ def find_ability() -> Ability:
         lack = "Landlock is older than Linux 6.2" if version else "the kernel has no Landlock"
         return Ability(level=Level.NONE, reason=f"{reason}; {lack}")
     return Ability(level=Level.PARTIAL, reason=reason, gaps=_list_gaps(version))
+
+
+def hold_network() -> process.Program:
+    """Start a process with a network that has nothing but a loopback, for commands to join; it ends with us.
+
+    Raises OSError where no network can be had.
+    """
+    words = (*_BARE, "hold")
+    program = process.start(Command(argv=words, cwd="/", timeout=_TRIAL_SECONDS))
+    output = program.process.stdout
+    assert output is not None
+    if select.select((output,), (), (), _TRIAL_SECONDS)[0] and output.read(4) == b"held":
+        return program
+    program.end()
+    raise OSError(errno.EPERM, "this machine gives commands no network to share")
 
 
 def _find_seatbelt() -> Ability:
@@ -176,6 +194,7 @@ def confine_command(
         for layer in (*profile.layers.values(), *((overlay,) if overlay else ())):
             words = (*build_mount_words(*layer), *words)
         words = (*_BARE, "cache", *profile.cache, *words) if profile.cache else words
+        words = (*_BARE, "join", str(profile.joined), *words) if profile.joined else words
     else:
         spec = {"rights": _list_rights(profile), "filter": opened.filter, "status": opened.status}
         words = (*_BARE, "restrict", json.dumps(spec))
@@ -238,7 +257,7 @@ _SOCKETS = Path("/proc/net/unix")
 
 def build_bubblewrap_arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]:
     """Return the arguments of bubblewrap; later mounts lie over earlier ones."""
-    words = [*_ALONE, *(() if profile.network else ("--unshare-net",)), *_SYSTEM]
+    words = [*_ALONE, *(() if profile.network or profile.joined else ("--unshare-net",)), *_SYSTEM]
     words += _hide(profile.hidden)
     for place in profile.readable:
         is_link = place.is_symlink()

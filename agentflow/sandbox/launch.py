@@ -4,6 +4,8 @@
     launch.py cache LOWER SCRATCH WORD…       the same; where it cannot be mounted, its folder stays empty
     launch.py restrict SPEC WORD…             give up rights
     launch.py tie WORD…                       end with the process that starts it
+    launch.py hold                            keep a network of this process alone until its input ends
+    launch.py join PROCESS WORD…              enter the network that a process holds
 
 SPEC is a JSON object: the `rights` on files that Landlock leaves, the descriptor of the seccomp program to
 load as `filter`, and that of where the start is noted as `status`. Every command pays for what is imported
@@ -19,7 +21,8 @@ import time
 
 FAILED = 125
 """The exit code when the command was not started."""
-_NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
+_NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
+_SET_FLAGS, _IS_UP = 0x8914, 0x41
 _BIND, _PRIVATE = 0x1000, 0x40000 | 0x4000
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _STEP_BYTES = 8
@@ -50,6 +53,12 @@ def run_step(step: str, words: list[str]) -> None:
             _mount_overlay(kernel, lower, scratch)
         except OSError:
             pass
+    elif step == "hold":
+        _hold_network(kernel)
+        return
+    elif step == "join":
+        holder, *words = words
+        _join_network(kernel, holder)
     elif step == "tie":
         _check(kernel.prctl(_DIE_WITH_PARENT, ctypes.c_ulong(_END), 0, 0, 0), "prctl")
     else:
@@ -85,10 +94,36 @@ def _own_mounts(kernel: ctypes.CDLL) -> None:
     user, group = os.geteuid(), os.getegid()
     _check(kernel.unshare(_NEW_MOUNTS if user == 0 else _NEW_MOUNTS | _NEW_USER), "unshare")
     if user != 0:
-        _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"{user} {user} 1")
-        _write("/proc/self/gid_map", f"{group} {group} 1")
+        _map_ids(user, group)
     _mount(kernel, "none", "/", None, _PRIVATE, None)
+
+
+def _hold_network(kernel: ctypes.CDLL) -> None:
+    """Have a network with nothing but a loopback, tell of it, and wait until our input ends."""
+    import fcntl  # noqa: PLC0415  # no other step needs them
+    import socket  # noqa: PLC0415
+
+    user, group = os.geteuid(), os.getegid()
+    _check(kernel.unshare(_NEW_NETWORK if user == 0 else _NEW_NETWORK | _NEW_USER), "unshare")
+    if user != 0:
+        _map_ids(user, group)
+    with socket.socket() as any_socket:
+        fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sH14x", b"lo", _IS_UP))
+    os.write(1, b"held\n")
+    os.read(0, 1)
+
+
+def _join_network(kernel: ctypes.CDLL, holder: str) -> None:
+    for kind in ("net",) if os.geteuid() == 0 else ("user", "net"):
+        descriptor = os.open(f"/proc/{holder}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)
+        _check(kernel.setns(descriptor, 0), "setns")
+        os.close(descriptor)
+
+
+def _map_ids(user: int, group: int) -> None:
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{user} {user} 1")
+    _write("/proc/self/gid_map", f"{group} {group} 1")
 
 
 def _write(path: str, line: str) -> None:

@@ -95,6 +95,8 @@ class Profile(Record):
     """Protected folders above which a command writes: what lies there, and the folders of the layer."""
     elsewhere: Mapping[Path, Path] = {}
     """Places at which a command reads what lies at others."""
+    joined: int | None = None
+    """The process whose network it enters, in place of one of its own."""
 
 
 def fold_name(part: str) -> str:

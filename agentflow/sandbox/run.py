@@ -64,6 +64,10 @@ class Sandbox(Record):
     """What the repository's compiler has compiled; commands get a layer above it."""
     lent_cache: tuple[str, str] | None = None
     """That cache and the folders of the layer, while a command runs."""
+    joined: int | None = None
+    """The process whose network commands enter, in place of one of their own each."""
+    discards: bool = False
+    """Whatever a command writes is gone at its end, also where the caller's commands may write."""
 
     @property
     def place(self) -> Path:
@@ -82,7 +86,7 @@ class Sandbox(Record):
     @property
     def access(self) -> Access:
         """The access that the caller's commands have to the repository, as far as the level allows it."""
-        access = ACCESS.get(self.who, Access.READ)
+        access = Access.THROW_AWAY if self.discards else ACCESS.get(self.who, Access.READ)
         if access is not Access.LAYER:
             return access
         return Access.THROW_AWAY if self.level is Level.FULL and self.view is None else Access.READ
@@ -100,6 +104,14 @@ class Sandbox(Record):
     def switch_to_view(self, view: View) -> Self:
         """Return the sandbox with a view in place of the repository."""
         return self.replace(view=view)
+
+    def share_network(self, holder: int, *, discards: bool) -> Self:
+        """Return the sandbox whose commands are in the network that a process holds.
+
+        A caller for whom the user opened the network stays in that of the machine.
+        """
+        joined = None if self.who in self.opened.network else holder
+        return self.replace(joined=joined, discards=discards)
 
     def find_hidden_places(self) -> HiddenPlaces:
         """Return what is hidden from the commands, and what is shown again."""
@@ -316,6 +328,7 @@ class Sandbox(Record):
             masked=tuple(place for place in masked if place.exists()),
             writable=(*self.writable, *((scratch,) if scratch else ())),
             cache=self.lent_cache,
+            joined=self.joined,
         )
 
     def _list_protected(self, names: Collection[str]) -> tuple[Path, ...]:

@@ -17,6 +17,7 @@ from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.redact import MARK, redact_text
 from agentflow.tools.diagnostics import describe_new_problems
+from agentflow.tools.shown_files import show_file
 from agentflow.workspace.path_guard import MAX_READ_BYTES, suggest_near
 
 MAX_LINES = 2000
@@ -67,6 +68,8 @@ def is_binary(content: bytes) -> bool:
 
 def read(wanted: ReadInput, context: ToolContext) -> Output:
     """Show a text file, or a part of it, with line numbers."""
+    if (image := show_file(wanted.file_path, context)) is not None:
+        return image
     with suggest_near(context.workspace), context.workspace.open(wanted.file_path) as file:
         if os.fstat(file.fileno()).st_size > MAX_READ_BYTES:
             return _page(wanted, file)
@@ -106,7 +109,7 @@ def _edit_in_turn(file_path: str, edits: Sequence[EditInput | OneEdit], context:
             raise InvalidInput(f"{which}{error}{'; nothing was written' * (len(edits) > 1)}") from None
         total += count
         loose += [] if is_exact else [number]
-    _require_own(path, context.role)
+    require_writable(path, context.role)
     context.workspace.write(path, _encode(path, file_text, text))
     note = f"; white space at line ends differed from old_string (edit {_list_lines(loose)})" if loose else ""
     problems = describe_new_problems(path, file_text.text, text, context)
@@ -136,7 +139,7 @@ def _ignore_line_ends(old: str) -> str:
 def write(wanted: WriteInput, context: ToolContext) -> Output:
     """Create a file with its folders, or replace one you have read."""
     path = context.workspace.to_relative(wanted.file_path)
-    _require_own(path, context.role)
+    require_writable(path, context.role)
     text, old, verb, file_text = wanted.content, "", "created", FileText(text="")
     if (context.workspace.root / path).exists():
         file_text = _read_text(context.workspace, path)
@@ -177,7 +180,8 @@ MULTI_EDIT = _tool("MultiEdit", Effect.WRITE, MultiEditInput, multi_edit, old_st
 WRITE = _tool("Write", Effect.WRITE, WriteInput, write)
 
 
-def _require_own(path: str, role: Role) -> None:
+def require_writable(path: str, role: Role) -> None:
+    """Raise NotAllowed for a file that is none of those which a role may write."""
     if role.write_paths and not any(compile_glob(glob).fullmatch(path) for glob in role.write_paths):
         raise NotAllowed(f"{role.name} may write only {', '.join(role.write_paths)}, and {path} is not there")
 

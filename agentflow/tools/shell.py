@@ -18,6 +18,7 @@ from agentflow.core.routing import MAY_RUN
 from agentflow.core.tool import Category, Effect, Output, Retention, Subject, Tool, ToolContext
 from agentflow.redact import redact_text, strip_colours
 from agentflow.sandbox.environment import find_shell
+from agentflow.tools.background import start_in_background
 
 HEAD_SHARE = 4
 """What the model sees of a long output: the fourth part from its begin, the rest from its end."""
@@ -42,6 +43,7 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 class BashInput(Record):
     command: Annotated[str, Meta(min_length=1, description="For `bash -c`.")]
     description: str = ""
+    run_in_background: bool = False
     timeout: Annotated[int, Meta(ge=1, le=600_000, description="Milliseconds.")] = 120_000
 
 
@@ -74,8 +76,12 @@ def bash(wanted: BashInput, context: ToolContext) -> Output:
         timeout=wanted.timeout / 1000,
         env={"PYTHONDONTWRITEBYTECODE": "1"},  # compiled code would become a part of the change
     )
+    beside, runner = context.shell.background, context.shell.runner
+    if wanted.run_in_background:
+        return start_in_background(command, sink, context)
+    runner = runner if beside is None else beside.share(runner)
     try:
-        finished = context.shell.runner.run(command, sink, context.cancelled)
+        finished = runner.run(command, sink, context.cancelled)
     except OSError as error:
         raise ToolError(f"the command could not be started: {error.strerror}") from None
     most, kept = context.shell.shown_bytes, recall_note(context.run.head.tools, context.call_id)

@@ -28,12 +28,14 @@ from agentflow.redact import redact_text
 from agentflow.report.material import Material
 from agentflow.routing.route import JUDGING
 from agentflow.routing.table import Table
+from agentflow.sandbox.background import BackgroundCommands
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.journal import RunFile, load_run, load_runs, read_messages
 from agentflow.store.ledger import TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
+from agentflow.tools.notebooks import NOTEBOOK_EDIT
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox, name_server_tools, offer_order
 from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
@@ -157,7 +159,9 @@ class Crew(Record):
             kit=Kit(
                 model=model,
                 models=models,
-                toolbox=offer_order(self.toolbox) if task.parallel_work else self.toolbox,
+                toolbox=offer_order(self._fill_toolbox(phase))
+                if task.parallel_work
+                else self._fill_toolbox(phase),
                 events=self.store.emit,
                 todos=() if self.copy else task.todos,
                 repair=self._offer_repair(task, phase),
@@ -174,6 +178,13 @@ class Crew(Record):
         )
         role = _fit_budget(self.roles.find_part(ROLE_OF[phase]), task, self.share)
         return factory.build_first(role, self._build_surroundings(task, phase, number).replace(angle=angle))
+
+    def _fill_toolbox(self, phase: Phase) -> Toolbox:
+        """Return the tools, with those for notebooks only where there is one: each request carries them."""
+        writes = phase is Phase.IMPLEMENTATION and self.toolbox.find(NOTEBOOK_EDIT.name) is None
+        if not writes or not any(path.endswith(".ipynb") for path in self.workspace.list_files()):
+            return self.toolbox
+        return Toolbox.of(*self.toolbox.tools, NOTEBOOK_EDIT)
 
     def _choose_model(self, task: TaskState, phase: Phase) -> tuple[Model, Mapping[str, str]]:
         """Return the model of a run, with the id of each tier; a found repair needs none that is paid."""
@@ -278,6 +289,7 @@ class Crew(Record):
             take_news=partial(base.take_news, self) if base else None,
             changed=self._find_own_changes if implements else None,
             mutate=None if self.copy else partial(self.mutate, task.base_tree or ""),
+            background=None if self.copy else BackgroundCommands(),
             run_tests=SomeTests(
                 checking=self.checking, sandbox=self.sandbox, task=task, workspace=self.workspace
             ),

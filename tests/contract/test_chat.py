@@ -127,6 +127,30 @@ def test_a_turn_arrives_whole(ask: Ask, stream: bool) -> None:
     assert "".join(said.deltas) == ("I edit." if stream else "")
 
 
+def test_an_image_follows_the_results_and_is_left_out_where_the_server_refuses_it(ask: Ask) -> None:
+    call = ToolCall(id="c1", name="Edit", input={"a": "x"})
+    shown = ToolResult(call_id="c1", content="a.png: image", shown="data:image/png;base64,aGk=")
+    messages = (
+        user("begin"),
+        Message(speaker=Speaker.ASSISTANT, parts=(call,)),
+        done(shown, Text(text="Go on.")),
+    )
+    wanted = request(*messages, model="openai/gpt-x")
+    said = ask(fails(400, {"error": {"message": "no images here"}}), GOOD, requests=(wanted,))
+    first, again = (asked.body["messages"][3:] for asked in said.asked)
+    assert [each["role"] for each in first] == ["tool", "user", "user"]
+    assert first[1]["content"] == [
+        {"type": "text", "text": "a.png: image"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+    ]
+    assert [each["content"] for each in again] == [
+        "a.png: image\n[the model's server did not take it]",
+        "Go on.",
+    ]
+    assert len(said.retried) == 1
+    assert "no images here" in said.retried[0].reason
+
+
 def test_the_request_says_what_the_api_wants(ask: Ask, stream: bool) -> None:
     call = ToolCall(id="c1", name="Edit", input={"a": "x"})
     other = ToolCall(id="c2", name="Submit", input={}, problem="cut off")

@@ -39,16 +39,18 @@ OFFERED = {
         "Read",
         "Write",
         "Edit",
+        "MultiEdit",
         "Grep",
         "Glob",
         "Bash",
+        "RunTests",
         "Mutants",
         "RecallOutput",
         "Skill",
         "Escalate",
         "SubmitChange",
     },
-    "verifier": {"Read", "Grep", "Bash", "Mutants", "RecallOutput", "Skill", "SubmitVerdict"},
+    "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants", "RecallOutput", "Skill", "SubmitVerdict"},
 }
 
 

@@ -22,7 +22,7 @@ TOOLS = {
     "explorer": {"AskUserQuestion", "Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch", "mcp__*"},
     "planner": {"Escalate", "Read", "Grep", "Glob", "Remember", "TodoWrite"},
     "implementer": {
-        *("Escalate", "Read", "Write", "Edit", "MultiEdit", "Grep", "Glob"),
+        *("Escalate", "Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Grep", "Glob"),
         *("Bash", "RunTests", "Mutants", "Remember", "mcp__*"),
     },
     "reviewer": {"Read", "Grep", "Glob", "Bash"},

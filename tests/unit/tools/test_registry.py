@@ -152,7 +152,7 @@ PUBLIC_KEYS: dict[str, tuple[set[str], set[str]]] = {
     "Write": ({"file_path", "content"}, set()),
     "Glob": ({"pattern"}, {"path"}),
     "Grep": ({"pattern"}, {"path", "glob", "output_mode", "-i", "head_limit", "multiline"}),
-    "Bash": ({"command"}, {"description", "timeout"}),
+    "Bash": ({"command"}, {"description", "timeout", "run_in_background"}),
     "TodoWrite": ({"todos"}, set()),
     "WebFetch": ({"url", "prompt"}, set()),
     "SubmitFindings": ({"summary", "findings", "open_questions"}, set()),
