@@ -83,24 +83,29 @@ def _describe_task(task: TaskState) -> MemoryEntry:
     change, findings = task.change, task.findings
     goal = task.intent.goal if task.intent.goal not in ("", task.title) else ""
     found = findings.findings[:_MOST_FINDINGS] if findings else ()
-    lines = (
-        (f"ended {task.status.replace('_', ' ')}", task.ending.reason if task.ending else ""),
+    ended = task.ending.reason if task.ending else ""
+    learnt = _tell(
         ("goal", goal),
-        ("changed", list_some(change.files, 10) if change else ""),
         ("what was done", change.summary if change else ""),
         ("what was found", findings.summary if findings else ""),
         *((f"in {one.place}", one.claim) for one in found),
         *((f"attempt {one.iteration} failed", "; ".join(one.reasons)) for one in task.failures),
     )
-    told = (f"{title}: {to_one_line(text, _LINE)}" for title, text in lines if text)
+    files = list_some(change.files, 10) if change else ""
+    facts = _tell((f"ended {task.status.replace('_', ' ')}", ended), ("changed", files))
     return MemoryEntry(
         kind=EntryKind.TASK,
-        text="\n".join((to_one_line(task.title, _LINE), *told)),
+        text="\n".join((to_one_line(task.title, _LINE), *facts, *learnt)),
+        gist="\n".join(learnt),
         at=task.started_at,
         by=task.asked_by or PERSON,
         key=f"task:{task.task_id}",
         task=task.task_id,
     )
+
+
+def _tell(*lines: tuple[str, str]) -> tuple[str, ...]:
+    return tuple(f"{title}: {to_one_line(text, _LINE)}" for title, text in lines if text)
 
 
 def _list_learnings(task: TaskState, folder: Path, evidence: dict[str, Evidence]) -> Iterator[MemoryEntry]:
