@@ -21,8 +21,8 @@ from agentflow.redact import redact_text
 _VERSION = 1
 _WAIT_SECONDS = 10.0
 """For another process that writes."""
-_BLOCK = 256
-"""Codes that stand in one row, so that all of them are read at once."""
+_BLOCK = 1_024
+"""Codes that stand in one row, so that all of them are read and compared at once."""
 _MOST_ROWS = 1_000
 """Rows that a search ranks by words; frequent words are looked up among the newest alone."""
 _MOST_TERMS = 24
@@ -162,13 +162,13 @@ class MemoryFile:
             self._set_code(number, to_bits(meaning.embed(leave_out_common(gist or text))))
             self._sql.execute("update entries set coded = 1 where id = ?", (number,))
 
-    def _set_code(self, number: int, code: bytes) -> None:
-        block, place = divmod(number, _BLOCK)
+    def _set_code(self, entry: int, code: bytes) -> None:
+        block, place = divmod(entry, _BLOCK)
         empty = (block, bytes(_BLOCK * CODE_BYTES))
         self._sql.execute("insert or ignore into codes values (?, ?)", empty)
         with self._sql.blobopen("codes", "codes", block) as blob:
-            blob.seek(place * CODE_BYTES)
-            blob.write(code)
+            for number, byte in enumerate(code):
+                blob[number * _BLOCK + place] = byte
 
     def _select(self, where: str, *values: object, order: str = "id desc") -> tuple[MemoryEntry, ...]:
         names = ", ".join((*_FIELDS, "id"))
@@ -302,7 +302,7 @@ class MemoryFile:
         if meaning is None:
             return []
         vector = meaning.embed(leave_out_common(text))
-        places = find_nearest(b"".join(codes for _, codes in rows), vector, 2 * _DEEP)
+        places = find_nearest([codes for _, codes in rows], vector, 2 * _DEEP)
         numbers = (rows[place // _BLOCK][0] * _BLOCK + place % _BLOCK for place in places)
         of_kind = "select id from entries where id = ? and (kind = ? or ?)"
         given = ((number, kind or "", kind is None) for number in numbers)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import Event, MemoryRecalled, Warned
-from agentflow.core.evidence import Evidence
+from agentflow.core.evidence import Evidence, Side
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.task import TaskState
 from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
@@ -124,7 +124,11 @@ def _list_learnings(task: TaskState, folder: Path, evidence: dict[str, Evidence]
 
 
 def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = None) -> MemoryEntry:
-    """Return a learning with the command that showed it, if any."""
+    """Return a learning with the command that showed it, if any.
+
+    How the checks ended before a change is cited, but compared with nothing: the task is about to change it.
+    """
+    compared = shown if shown and shown.code is Side.FINAL else None
     said = redact_text(" ".join(text.split()))
     digest = sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
     return MemoryEntry(
@@ -135,8 +139,8 @@ def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = N
         key=f"learning:{task}:{digest}",
         task=task,
         evidence=shown.id if shown else "",
-        command=shown.command if shown else "",
-        exit_code=shown.exit_code if shown else None,
+        command=compared.command if compared else "",
+        exit_code=compared.exit_code if compared else None,
     )
 
 
