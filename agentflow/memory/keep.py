@@ -4,21 +4,26 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import Event, MemoryRecalled, Warned
 from agentflow.core.evidence import Evidence, Side
-from agentflow.core.messages import ToolCall, ToolResult
+from agentflow.core.messages import ToolCall
+from agentflow.core.run import CallAnswered, ReplyReceived, RunEntry, RunOpened
 from agentflow.core.task import TaskState
 from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
 from agentflow.memory.file import MemoryFile
 from agentflow.memory.recall import recall_entries
+from agentflow.parse import decode
 from agentflow.process import make_timestamp
 from agentflow.redact import list_some, redact_text, to_one_line
-from agentflow.store.journal import load_runs
+from agentflow.store.journal import read_numbered_lines
 from agentflow.store.reading import read_evidence
 from agentflow.tools.remember import REMEMBER
 
+_CALL = b'"name":"%s","input":' % REMEMBER.name.encode()
+"""Stands in a run's file where the tool was called, not where it was offered."""
 _LINE = 300
 _MOST_FINDINGS = 5
 FindFile = Callable[[], Path]
@@ -110,17 +115,27 @@ def _tell(*lines: tuple[str, str]) -> tuple[str, ...]:
 
 def _list_learnings(task: TaskState, folder: Path, evidence: dict[str, Evidence]) -> Iterator[MemoryEntry]:
     """Yield what roles kept by the tool; only a call that was answered without an error counts."""
-    name = REMEMBER.name.encode()
-    if not any(name in path.read_bytes() for path in (folder / "runs").glob("*.jsonl")):
-        return
-    for run in load_runs(folder):
-        parts = [part for message in run.messages for part in message.parts]
-        done = {part.call_id for part in parts if isinstance(part, ToolResult) and not part.is_error}
-        calls = (part for part in parts if isinstance(part, ToolCall) and part.name == REMEMBER.name)
-        for call in calls:
-            shown = evidence.get(str(call.input.get("evidence")))
-            if call.id in done and shown is not None:
-                yield make_learning(str(call.input["text"]), run.head.role, task.task_id, shown)
+    for path in sorted((folder / "runs").glob("*.jsonl")):
+        for role, given in _find_lessons(path) if _CALL in path.read_bytes() else ():
+            if shown := evidence.get(str(given.get("evidence"))):
+                yield make_learning(str(given.get("text")), role, task.task_id, shown)
+
+
+def _find_lessons(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the role and the input of each such call of a run, those included that were compacted away."""
+    role, calls = "", dict[str, dict[str, Any]]()
+    for number, line in read_numbered_lines(path):
+        entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
+        match entry:
+            case RunOpened():
+                role = entry.role
+            case ReplyReceived():
+                made = (part for part in entry.reply.parts if isinstance(part, ToolCall))
+                calls |= {call.id: call.input for call in made if call.name == REMEMBER.name}
+            case CallAnswered(result=result) if result.call_id in calls and not result.is_error:
+                yield role, calls[result.call_id]
+            case _:
+                pass
 
 
 def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = None) -> MemoryEntry:
