@@ -7,7 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from benchmarks import commands, imports, repair, sandbox, state, tampering, tokens, turns, verification, work
+from benchmarks import (
+    commands,
+    imports,
+    memory,
+    repair,
+    sandbox,
+    state,
+    tampering,
+    tokens,
+    turns,
+    verification,
+    work,
+)
 from benchmarks.report import Row, header, json_line, table
 
 LEAST_ROUNDS = 3
@@ -18,6 +30,7 @@ SUITES: Mapping[str, Callable[[int], Iterator[Row]]] = MappingProxyType(
         "commands": commands.rows,
         "repair": repair.rows,
         "imports": imports.rows,
+        "memory": memory.rows,
         "tokens": lambda _: tokens.rows((tokens.MIDDLE, tokens.LONG)),
         "state": state.rows,
         "sandbox": sandbox.rows,

@@ -65,6 +65,7 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
         explored, problem = read_fresh_document(setup.git) if request.context else ("", "")
         if problem:
             setup = setup.replace(warnings=(*setup.warnings, f"--context: {problem}; exploring again"))
+        recorded = _find_recorded(setup)
         task = make_task(setup, request.text, request.max_iterations).replace(
             pause_after=request.pause_after,
             wants_review=request.review,
@@ -75,7 +76,8 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
             focus=request.focus,
             overrides=request.overrides,
             invoked=request.invoked,
-            remembers=request.memory and setup.settings.memory == "on",
+            remembers=request.memory and setup.settings.memory == "on" and not recorded,
+            recalled=recorded.recalled if recorded else (),
             asked_by=request.asked_by or os.environ.get(ASKED_BY, ""),
             budget=Budget(  # the command line's limits, else the repository's
                 cost=setup.limits.cost if budget.cost is None else budget.cost,
@@ -98,6 +100,12 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
         record_own_task(store)
         setup = narrow_setup(setup, request.invoked)
         yield Session(setup=setup, store=store, consent=request.consent)
+
+
+def _find_recorded(setup: Setup) -> TaskState | None:
+    """Return the task whose replies are the model; it says what was recalled then."""
+    kind, _, name = setup.model.name.partition(":")
+    return load_state(find(setup.git.root, name)) if kind == "replay" else None
 
 
 def _count_implementers(setup: Setup, asked: int | None) -> int:

@@ -28,6 +28,8 @@ class MemoryEntry(Record):
     """`you`, a role, the program, or what else drove the task."""
     key: str
     """The same for what replaces it, such as a task that was resumed and ended again."""
+    gist: str = ""
+    """What of a long text is searched by meaning; empty for all of it."""
     task: str = ""
     evidence: str = ""
     """Of a learning: the id of the command that showed it, in that task."""
@@ -52,7 +54,6 @@ class Hit(Record):
     """An entry that a search found, and by which rank of which list."""
 
     entry: MemoryEntry
-    score: float
     by_words: int | None = None
     by_meaning: int | None = None
     shared: tuple[str, ...] = ()

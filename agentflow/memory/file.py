@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
+from math import log
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,15 +14,15 @@ from agentflow.core.errors import ConfigError
 from agentflow.core.record import to_builtins
 from agentflow.memory.entry import PERSON, EntryKind, Hit, MemoryEntry
 from agentflow.memory.meaning import CODE_BYTES, Meaning, find_nearest, load_meaning, to_bits
-from agentflow.memory.terms import find_shared, list_terms
+from agentflow.memory.terms import find_shared, leave_out_common, list_terms
 from agentflow.parse import fit
 from agentflow.redact import redact_text
 
 _VERSION = 1
 _WAIT_SECONDS = 10.0
 """For another process that writes."""
-_BLOCK = 256
-"""Codes that stand in one row, so that all of them are read at once."""
+_BLOCK = 1_024
+"""Codes that stand in one row, so that all of them are read and compared at once."""
 _MOST_ROWS = 1_000
 """Rows that a search ranks by words; frequent words are looked up among the newest alone."""
 _MOST_TERMS = 24
@@ -29,6 +30,8 @@ _MOST_CHARS = 4_000
 """Of one text."""
 _FUSED = 60
 """The constant of reciprocal rank fusion."""
+_BY_MEANING = 0.5
+"""The weight of the list by meaning; that of a hit by words is its share of what was searched for."""
 _DEEP = 40
 """Places of each list that are fused."""
 _AT_ONCE = 2_000
@@ -36,18 +39,18 @@ _AT_ONCE = 2_000
 _SCHEMA = f"""
 create table entries (
   id integer primary key autoincrement, key text unique not null, kind text not null, text text not null,
-  at text not null, by text not null, task text not null, evidence text not null, command text not null,
-  exit_code integer, against text not null, terms text not null, coded integer not null
+  at text not null, by text not null, gist text not null, task text not null, evidence text not null,
+  command text not null, exit_code integer, against text not null, terms text not null, coded integer not null
 );
 create index by_kind on entries (kind, at);
 create index by_task on entries (task);
-create index uncoded on entries (id) where not coded;
+create index uncoded on entries (id) where not coded and kind != 'message';
 create virtual table words using fts5 (terms, content='entries', content_rowid='id', detail=none);
 create table counts (term text primary key, entries integer not null) without rowid;
 create table codes (block integer primary key, codes blob not null);
 pragma user_version = {_VERSION};
 """
-_FIELDS = ("key", "kind", "text", "at", "by", "task", "evidence", "command", "exit_code", "against")
+_FIELDS = ("key", "kind", "text", "at", "by", "gist", "task", "evidence", "command", "exit_code", "against")
 
 
 class MemoryFile:
@@ -122,7 +125,8 @@ class MemoryFile:
     def _insert(self, entry: MemoryEntry, number: int | None) -> None:
         text = redact_text(entry.text)[:_MOST_CHARS]
         terms = " ".join((_to_kind_term(entry.kind), *list_terms(text)))
-        row = to_builtins(entry.replace(text=text, command=redact_text(entry.command)))
+        gist, command = redact_text(entry.gist)[:_MOST_CHARS], redact_text(entry.command)
+        row = to_builtins(entry.replace(text=text, gist=gist, command=command))
         values = [row[name] for name in _FIELDS]
         names, places = ", ".join(_FIELDS), ", ".join("?" * len(_FIELDS))
         statement = f"insert into entries (id, {names}, terms, coded) values (?, {places}, ?, 0)"  # noqa: S608
@@ -153,21 +157,18 @@ class MemoryFile:
         meaning = self._load_meaning()
         if meaning is None:
             return
-        wanted = "select id, text from entries where not coded order by id desc limit ?"
-        for number, text in self._sql.execute(wanted, (_AT_ONCE,)).fetchall():
-            self._set_code(number, to_bits(meaning.embed(text)))
+        wanted = "select id, text, gist from entries where not coded and kind != ? order by id desc limit ?"
+        for number, text, gist in self._sql.execute(wanted, (EntryKind.MESSAGE, _AT_ONCE)).fetchall():
+            self._set_code(number, to_bits(meaning.embed(leave_out_common(gist or text))))
             self._sql.execute("update entries set coded = 1 where id = ?", (number,))
 
-    def _set_code(self, number: int, code: bytes) -> None:
-        block, place = divmod(number, _BLOCK)
-        if any(code):
-            empty = (block, bytes(_BLOCK * CODE_BYTES))
-            self._sql.execute("insert or ignore into codes values (?, ?)", empty)
-        elif not self._sql.execute("select 1 from codes where block = ?", (block,)).fetchone():
-            return
+    def _set_code(self, entry: int, code: bytes) -> None:
+        block, place = divmod(entry, _BLOCK)
+        empty = (block, bytes(_BLOCK * CODE_BYTES))
+        self._sql.execute("insert or ignore into codes values (?, ?)", empty)
         with self._sql.blobopen("codes", "codes", block) as blob:
-            blob.seek(place * CODE_BYTES)
-            blob.write(code)
+            for number, byte in enumerate(code):
+                blob[number * _BLOCK + place] = byte
 
     def _select(self, where: str, *values: object, order: str = "id desc") -> tuple[MemoryEntry, ...]:
         names = ", ".join((*_FIELDS, "id"))
@@ -210,7 +211,7 @@ class MemoryFile:
 
     def edit(self, entry: MemoryEntry, text: str) -> None:
         """Put a person's words in place of an entry's; what spoke against it is over."""
-        self.add((entry.replace(text=text, by=PERSON, against=""),))
+        self.add((entry.replace(text=text, gist="", by=PERSON, against=""),))
 
     def weigh(self, task: str, ran: Mapping[str, tuple[str, int]]) -> None:
         """Mark the learnings of other tasks whose command has ended otherwise since, and clear such marks.
@@ -239,33 +240,46 @@ class MemoryFile:
         """Return the entries that fit a text best by words and by meaning, without those set aside."""
         terms = tuple(dict.fromkeys(list_terms(text)))
         with self._tell_damage():
-            words = {number: place for place, number in enumerate(self._rank_by_words(terms, kind), 1)}
+            counts = self._count_entries(terms)
+            words = {number: place for place, number in enumerate(self._rank_by_words(counts, kind), 1)}
             near = {number: place for place, number in enumerate(self._rank_by_meaning(text, kind), 1)}
-            scores = {
-                number: sum(1 / (_FUSED + ranks[number]) for ranks in (words, near) if number in ranks)
-                for number in (*words, *near)
-            }
+            scores = {number: 1 / (_FUSED + place) for number, place in words.items()}
+            if near:
+                shares = self._find_shares(counts, words)
+                scores = {number: shares[number] * score for number, score in scores.items()}
+            for number, place in near.items():
+                scores[number] = scores.get(number, 0) + _BY_MEANING / (_FUSED + place)
             best = sorted(scores, key=lambda number: (-scores[number], -number))
             entries = filter(None, map(self._find_standing, best))
             to_hit = partial(self._to_hit, frozenset(terms))
-            found = ((one, scores[one.id], words.get(one.id), near.get(one.id)) for one in entries)
+            found = ((one, words.get(one.id), near.get(one.id)) for one in entries)
             return tuple(to_hit(*each) for each in islice(found, most))
+
+    def _count_entries(self, terms: Iterable[str]) -> dict[str, int]:
+        count = "select coalesce((select entries from counts where term = ?), 0)"
+        return {term: self._sql.execute(count, (term,)).fetchone()[0] for term in terms}
+
+    def _find_shares(self, counts: Mapping[str, int], numbers: Iterable[int]) -> dict[int, float]:
+        """Return how much of what was searched for each entry has, the rarer a term the more."""
+        (whole,) = self._sql.execute("select count(*) from entries").fetchone()
+        weights = {term: log(1 + whole / (count + 0.5)) for term, count in counts.items()}
+        of = "select terms from entries where id = ?"
+        known = {number: self._sql.execute(of, (number,)).fetchone()[0].split() for number in numbers}
+        return {
+            number: sum(weights.get(term, 0) for term in {*terms}) / sum(weights.values())
+            for number, terms in known.items()
+        }
 
     def _find_standing(self, number: int) -> MemoryEntry | None:
         return next(iter(self._select("id = ? and against = ''", number)), None)
 
     @staticmethod
-    def _to_hit(
-        terms: frozenset[str], one: MemoryEntry, score: float, words: int | None, near: int | None
-    ) -> Hit:
-        shared = find_shared(one.text, terms)
-        return Hit(entry=one, score=score, by_words=words, by_meaning=near, shared=shared)
+    def _to_hit(terms: frozenset[str], one: MemoryEntry, words: int | None, near: int | None) -> Hit:
+        return Hit(entry=one, by_words=words, by_meaning=near, shared=find_shared(one.text, terms))
 
-    def _rank_by_words(self, terms: tuple[str, ...], kind: EntryKind | None) -> list[int]:
+    def _rank_by_words(self, known: Mapping[str, int], kind: EntryKind | None) -> list[int]:
         """Return the ids of entries by bm25, asking for the rarest terms until enough entries have them."""
-        count = "select entries from counts where term = ?"
-        known = ((self._sql.execute(count, (term,)).fetchone() or (0,), term) for term in terms)
-        counts = sorted((rows, term) for (rows,), term in known if rows)
+        counts = sorted((rows, term) for term, rows in known.items() if rows)
         chosen, left = list[str](), _MOST_ROWS
         for rows, term in counts[:_MOST_TERMS]:
             if chosen and rows > left:
@@ -287,12 +301,12 @@ class MemoryFile:
         meaning = self._load_meaning() if rows else None
         if meaning is None:
             return []
-        places = find_nearest(b"".join(codes for _, codes in rows), meaning.embed(text), 2 * _DEEP)
-        numbers = [rows[place // _BLOCK][0] * _BLOCK + place % _BLOCK for place in places]
-        if kind is None:
-            return numbers[:_DEEP]
-        of_kind = "select 1 from entries where id = ? and kind = ?"
-        return [one for one in numbers if self._sql.execute(of_kind, (one, kind)).fetchone()][:_DEEP]
+        vector = meaning.embed(leave_out_common(text))
+        places = find_nearest([codes for _, codes in rows], vector, 2 * _DEEP)
+        numbers = (rows[place // _BLOCK][0] * _BLOCK + place % _BLOCK for place in places)
+        of_kind = "select id from entries where id = ? and (kind = ? or ?)"
+        given = ((number, kind or "", kind is None) for number in numbers)
+        return [number for each in given for (number,) in self._sql.execute(of_kind, each)][:_DEEP]
 
 
 def _to_kind_term(kind: EntryKind) -> str:
@@ -302,4 +316,4 @@ def _to_kind_term(kind: EntryKind) -> str:
 
 def to_row(entry: MemoryEntry) -> dict[str, Any]:
     """Return an entry for people who read JSON."""
-    return {name: value for name, value in to_builtins(entry).items() if name != "key"}
+    return {name: value for name, value in to_builtins(entry).items() if name not in ("key", "gist")}

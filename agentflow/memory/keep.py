@@ -4,21 +4,26 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import Event, MemoryRecalled, Warned
-from agentflow.core.evidence import Evidence
-from agentflow.core.messages import ToolCall, ToolResult
+from agentflow.core.evidence import Evidence, Side
+from agentflow.core.messages import ToolCall
+from agentflow.core.run import CallAnswered, ReplyReceived, RunEntry, RunOpened
 from agentflow.core.task import TaskState
 from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
 from agentflow.memory.file import MemoryFile
 from agentflow.memory.recall import recall_entries
+from agentflow.parse import decode
 from agentflow.process import make_timestamp
 from agentflow.redact import list_some, redact_text, to_one_line
-from agentflow.store.journal import load_runs
+from agentflow.store.journal import read_numbered_lines
 from agentflow.store.reading import read_evidence
 from agentflow.tools.remember import REMEMBER
 
+_CALL = b'"name":"%s","input":' % REMEMBER.name.encode()
+"""Stands in a run's file where the tool was called, not where it was offered."""
 _LINE = 300
 _MOST_FINDINGS = 5
 FindFile = Callable[[], Path]
@@ -83,19 +88,20 @@ def _describe_task(task: TaskState) -> MemoryEntry:
     change, findings = task.change, task.findings
     goal = task.intent.goal if task.intent.goal not in ("", task.title) else ""
     found = findings.findings[:_MOST_FINDINGS] if findings else ()
-    lines = (
-        (f"ended {task.status.replace('_', ' ')}", task.ending.reason if task.ending else ""),
+    ended = task.ending.reason if task.ending else ""
+    learnt = _tell(
         ("goal", goal),
-        ("changed", list_some(change.files, 10) if change else ""),
         ("what was done", change.summary if change else ""),
         ("what was found", findings.summary if findings else ""),
         *((f"in {one.place}", one.claim) for one in found),
         *((f"attempt {one.iteration} failed", "; ".join(one.reasons)) for one in task.failures),
     )
-    told = (f"{title}: {to_one_line(text, _LINE)}" for title, text in lines if text)
+    files = list_some(change.files, 10) if change else ""
+    facts = _tell((f"ended {task.status.replace('_', ' ')}", ended), ("changed", files))
     return MemoryEntry(
         kind=EntryKind.TASK,
-        text="\n".join((to_one_line(task.title, _LINE), *told)),
+        text="\n".join((to_one_line(task.title, _LINE), *facts, *learnt)),
+        gist="\n".join(learnt),
         at=task.started_at,
         by=task.asked_by or PERSON,
         key=f"task:{task.task_id}",
@@ -103,23 +109,41 @@ def _describe_task(task: TaskState) -> MemoryEntry:
     )
 
 
+def _tell(*lines: tuple[str, str]) -> tuple[str, ...]:
+    return tuple(f"{title}: {to_one_line(text, _LINE)}" for title, text in lines if text)
+
+
 def _list_learnings(task: TaskState, folder: Path, evidence: dict[str, Evidence]) -> Iterator[MemoryEntry]:
     """Yield what roles kept by the tool; only a call that was answered without an error counts."""
-    name = REMEMBER.name.encode()
-    if not any(name in path.read_bytes() for path in (folder / "runs").glob("*.jsonl")):
-        return
-    for run in load_runs(folder):
-        parts = [part for message in run.messages for part in message.parts]
-        done = {part.call_id for part in parts if isinstance(part, ToolResult) and not part.is_error}
-        calls = (part for part in parts if isinstance(part, ToolCall) and part.name == REMEMBER.name)
-        for call in calls:
-            shown = evidence.get(str(call.input.get("evidence")))
-            if call.id in done and shown is not None:
-                yield make_learning(str(call.input["text"]), run.head.role, task.task_id, shown)
+    for path in sorted((folder / "runs").glob("*.jsonl")):
+        for role, given in _find_lessons(path) if _CALL in path.read_bytes() else ():
+            if shown := evidence.get(str(given.get("evidence"))):
+                yield make_learning(str(given.get("text")), role, task.task_id, shown)
+
+
+def _find_lessons(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the role and the input of each such call of a run, those included that were compacted away."""
+    role, calls = "", dict[str, dict[str, Any]]()
+    for number, line in read_numbered_lines(path):
+        entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
+        match entry:
+            case RunOpened():
+                role = entry.role
+            case ReplyReceived():
+                made = (part for part in entry.reply.parts if isinstance(part, ToolCall))
+                calls |= {call.id: call.input for call in made if call.name == REMEMBER.name}
+            case CallAnswered(result=result) if result.call_id in calls and not result.is_error:
+                yield role, calls[result.call_id]
+            case _:
+                pass
 
 
 def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = None) -> MemoryEntry:
-    """Return a learning with the command that showed it, if any."""
+    """Return a learning with the command that showed it, if any.
+
+    How the checks ended before a change is cited, but compared with nothing: the task is about to change it.
+    """
+    compared = shown if shown and shown.code is Side.FINAL else None
     said = redact_text(" ".join(text.split()))
     digest = sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
     return MemoryEntry(
@@ -130,8 +154,8 @@ def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = N
         key=f"learning:{task}:{digest}",
         task=task,
         evidence=shown.id if shown else "",
-        command=shown.command if shown else "",
-        exit_code=shown.exit_code if shown else None,
+        command=compared.command if compared else "",
+        exit_code=compared.exit_code if compared else None,
     )
 
 

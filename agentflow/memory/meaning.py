@@ -21,8 +21,8 @@ CODE_BYTES = _NUMBERS // 8
 _MOST_CHARS = 4_000
 _BYTES = bytes(range(256))
 _BITS = bytes(number.bit_count() for number in _BYTES)
-_FEWER = _BITS.replace(b"\x08", b"\x07")
-"""For one byte of a code, since 256 differing bits in all would not fit into a byte."""
+_FIRST = CODE_BYTES * 3 // 4
+"""Bytes of a code by which those are chosen that are compared exactly; most of a meaning is there."""
 
 
 class Meaning:
@@ -70,33 +70,40 @@ def to_bits(vector: Sequence[float]) -> bytes:
     return number.to_bytes(CODE_BYTES, "little")
 
 
-def find_nearest(codes: bytes, vector: Sequence[float], most: int) -> list[int]:
+def find_nearest(blocks: Sequence[bytes], vector: Sequence[float], most: int) -> list[int]:
     """Return the places of the codes nearest to a vector, nearest first; a code of zeros is none.
 
-    All codes are compared bit by bit at once: each byte of a code is looked up in a table of distances, and
-    the distances of one byte of all codes are added as one large number. The nearest are compared exactly.
+    A block has the first byte of each of its codes, then the second of each, and so on. So its codes are
+    compared at once: each byte is looked up in a table of distances, and these are added as large numbers.
     """
-    count, wanted, total = len(codes) // CODE_BYTES, to_bits(vector), 0
-    for place, byte in enumerate(wanted):
-        table = _xor(_BYTES, bytes([byte]) * 256).translate(_BITS if place else _FEWER)
-        total += int.from_bytes(codes[place::CODE_BYTES].translate(table), "little")
-    distances = total.to_bytes(count, "little")
+    wanted = to_bits(vector)[:_FIRST]
+    tables = [_xor(_BYTES, bytes([byte]) * 256).translate(_BITS) for byte in wanted]
+    distances = b"".join(_measure(block, tables) for block in blocks)
     near: list[int] = []
     for distance in range(256):
         at = distances.find(distance) if len(near) < most else -1
         while at >= 0:
             near.append(at)
             at = distances.find(distance, at + 1)
-    coded = [(at, code) for at in near[:most] if any(code := _get_code(codes, at))]
+    coded = [(at, code) for at in near[:most] if any(code := _get_code(blocks, at))]
     return [at for at, _ in sorted(coded, key=lambda each: -_compare(each[1], vector))]
+
+
+def _measure(block: bytes, tables: Sequence[bytes]) -> bytes:
+    count, total = len(block) // CODE_BYTES, 0
+    for place, table in enumerate(tables):
+        total += int.from_bytes(block[place * count : (place + 1) * count].translate(table), "little")
+    return total.to_bytes(count, "little")
 
 
 def _xor(one: bytes, other: bytes) -> bytes:
     return (int.from_bytes(one, "little") ^ int.from_bytes(other, "little")).to_bytes(len(one), "little")
 
 
-def _get_code(codes: bytes, at: int) -> bytes:
-    return codes[at * CODE_BYTES : (at + 1) * CODE_BYTES]
+def _get_code(blocks: Sequence[bytes], at: int) -> bytes:
+    count = len(blocks[0]) // CODE_BYTES
+    number, place = divmod(at, count)
+    return blocks[number][place::count]
 
 
 def _compare(code: bytes, vector: Sequence[float]) -> float:

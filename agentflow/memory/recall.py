@@ -27,11 +27,11 @@ def recall_entries(
     learnings = memory.search(text, LEARNINGS, kind=EntryKind.LEARNING)
     known = {hit.entry.id for hit in learnings}
     newest = (one for one in memory.list_entries(EntryKind.LEARNING, LEARNINGS) if one.id not in known)
-    others = (Hit(entry=one, score=0) for one in newest if not one.against)
+    others = (Hit(entry=one) for one in newest if not one.against)
     hits = memory.search(text, RELATED + 1, kind=EntryKind.TASK)
     related = [hit for hit in hits if hit.entry.task != follows][:RELATED]
     told = {follows, *(hit.entry.task for hit in related)}
-    recent = (Hit(entry=one, score=0) for one in memory.list_said(RECENT, told))
+    recent = (Hit(entry=one) for one in memory.list_said(RECENT, told))
     groups = ((*learnings, *others)[:LEARNINGS], related, recent)
     return tuple(_fill(groups, terms, most_tokens * _CHARS_A_TOKEN))
 

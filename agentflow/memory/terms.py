@@ -25,6 +25,11 @@ def list_terms(text: str) -> tuple[str, ...]:
     return tuple(term for term, _ in _pair(text))
 
 
+def leave_out_common(text: str) -> str:
+    """Return a text without words that say nothing."""
+    return " ".join(word for _, word in _pair(text))
+
+
 def find_shared(text: str, terms: frozenset[str]) -> tuple[str, ...]:
     """Return the words of a text that have one of these terms, as they stand there."""
     found = {term: word for term, word in _pair(text) if term in terms}

@@ -34,7 +34,8 @@ def test_the_tools_are_listed_with_what_they_can_do(repo: Repo) -> None:
     effects = {tool["name"]: tool["effect"] for tool in listed}
     assert effects == {
         **dict.fromkeys(("Read", "Glob", "Grep", "Skill", "RecallOutput", "WebFetch", "WebSearch"), "read"),
-        **dict.fromkeys(("AskUserQuestion", "Edit", "Escalate", "Write", "TodoWrite", "TodoUpdate"), "write"),
+        **dict.fromkeys(("AskUserQuestion", "Edit", "Escalate", "Remember", "Write"), "write"),
+        **dict.fromkeys(("TodoWrite", "TodoUpdate"), "write"),
         **{name: effects[name] for name in effects if name.startswith("Submit")},
         **dict.fromkeys(("Bash", "Mutants"), "execute"),
     }

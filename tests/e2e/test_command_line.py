@@ -87,7 +87,6 @@ USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "an option alone": (["task", "--dry-run"], ["unknown option --dry-run"]),
     "an unknown option of a way": (["route", "fix", "it", "--dry-run"], ["unknown option --dry-run", "--"]),
     "an unknown option of an answer": (["answer", "2026", "B", "--now"], ["unknown option --now", "--"]),
-    "a later option": (["task", "fix", "it", "--no-memory"], ["--no-memory is not in this version"]),
     "an unknown model": (
         ["task", play.TEXT, "--model", "repiar"],
         ["unknown model 'repiar'", "did you mean repair", "script:FILE"],

@@ -137,6 +137,21 @@ def test_words_of_programs_and_tools_are_never_the_persons(new_repo: NewRepo) ->
     assert "- message (" not in report
 
 
+def test_a_learning_is_set_aside_when_its_command_ends_otherwise(new_repo: NewRepo) -> None:
+    looks = play.turn(play.call("Bash", command="grep -q todo calc.py"))
+    repo = new_repo(play.LIGHT)
+    script = play.mending(looks, remembers("nothing is left to do", "ev-0002"), evidence="ev-0003")
+    assert repo.task(script=script).code == 4
+    assert repo.run("memory", "search", "left").out.count("nothing is left to do") == 1
+    repo.write({"calc.py": f"{play.LIGHT['calc.py']}# todo\n"}).commit()
+    assert repo.task(script=play.mending(looks, evidence="ev-0003")).code == 4
+    (kept,) = entries(repo, "--kind", "learning")
+    newest = repo.tasks[-1].name
+    assert kept["against"] == f"the same command ended with 0: ev-0002 of {newest}"
+    assert "set aside: the same command" in repo.run("memory", "list").out
+    assert repo.run("memory", "search", "nothing is left", "--kind", "learning", "--json").json == []
+
+
 def test_memory_is_shown_edited_and_forgotten(new_repo: NewRepo, tmp_path: Path) -> None:
     repo = new_repo(play.LIGHT)
     assert repo.run("memory", "list").out == "nothing is remembered of this repository yet\n"

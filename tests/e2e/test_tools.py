@@ -27,10 +27,12 @@ GRANTED = {
 """What a role has beside the nine tools of the table; the planner of these tests wrote todos."""
 TABLE = {
     "explorer": {"Read", "Grep", "Glob", "Bash"},
-    "planner": {"Read", "Grep", "Glob", "TodoWrite"},
-    "implementer": {*("Read", "Write", "Edit", "MultiEdit", "Grep", "Glob", "Bash", "RunTests", "Mutants")},
+    "planner": {"Read", "Grep", "Glob", "Remember", "TodoWrite"},
+    "implementer": {
+        *("Read", "Write", "Edit", "MultiEdit", "Grep", "Glob", "Bash", "RunTests", "Mutants", "Remember")
+    },
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
-    "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants"},
+    "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants", "Remember"},
 }
 """FEATURES A4 where no provider of web tools is set."""
 OWNERS = {
@@ -46,6 +48,7 @@ OWNERS = {
     "Glob": {"explorer", "planner", "implementer"},
     "Mutants": {"implementer", "verifier"},
     "RunTests": {"implementer", "verifier"},
+    "Remember": {"planner", "implementer", "verifier"},
     **{tool: {name} for name, tool in SUBMITS.items()},
 }
 NAMES = tuple(OWNERS)
@@ -81,6 +84,7 @@ def one_of_each(name: str) -> list[dict[str, Any]]:
         "Mutants": {"path": "calc.py"},
         "RunTests": {"pattern": "add"},
         "TodoWrite": {"todos": [{"title": f"by {name}", "status": "in_progress"}]},
+        "Remember": {"text": "double doubles", "evidence": "ev-0001"},
         "WebSearch": {"query": "add"},
         "WebFetch": {"url": "http://127.0.0.1:9/", "prompt": "x"},
         **{tool: given for tool, given in SUBMITTED.items() if tool != SUBMITS[name]},
@@ -197,7 +201,8 @@ def test_the_offered_tools_are_those_of_the_table(trial: tuple[str, Repo]) -> No
 def test_the_executed_tools_are_those_of_the_table(trial: tuple[str, Repo]) -> None:
     name, repo = trial
     executed = {tool for tool, result in tried(name, repo) if not result["is_error"]}
-    assert executed == TABLE[name]
+    refused = {"Remember"} if name == "verifier" else set()  # it can only cite evidence of the tree it judges
+    assert executed == TABLE[name] - refused
     started = {
         event["tool"] for event in repo.events("ToolStarted") if event["run"] == run_number(name, repo)
     }

@@ -131,11 +131,15 @@ def test_meaning_finds_what_shares_no_word_and_both_lists_are_fused(path: Path) 
     with MemoryFile(path, no_meaning) as memory:
         memory.add((learning("apples"),))  # from before there was a model
     with MemoryFile(path, Rough) as memory:
-        memory.add(learning(text) for text in ("bananas", "cherries", "a cherry"))
-        assert {hit.entry.text for hit in memory.search("avocado", 2)} == {"a cherry", "apples"}
-        assert "; meaning: nearest " in memory.search("a cherry")[0].why
-        memory.forget({"key": "a cherry"})
+        memory.add(learning(text) for text in ("bananas", "cherries", "acid cherry"))
+        assert {hit.entry.text for hit in memory.search("avocado", 2)} == {"acid cherry", "apples"}
+        assert "; meaning: nearest " in memory.search("acid cherry")[0].why
+        memory.forget({"key": "acid cherry"})
         assert memory.search("avocado", 1)[0].entry.text == "apples"
+
+
+def to_blocks(*codes: bytes) -> list[bytes]:
+    return [bytes(byte for column in zip(*codes, strict=True) for byte in column)]
 
 
 def test_the_nearest_codes_are_found_and_a_code_of_zeros_is_none() -> None:
@@ -145,7 +149,7 @@ def test_the_nearest_codes_are_found_and_a_code_of_zeros_is_none() -> None:
         return [-value if number < count else value for number, value in enumerate(wanted)]
 
     codes = [to_bits(flip(count)) for count in (256, 40, 0, 7)]
-    assert find_nearest(b"".join((bytes(32), *codes)), wanted, 3) == [3, 4, 2]
+    assert find_nearest(to_blocks(bytes(32), *codes), wanted, 3) == [3, 4, 2]
 
 
 def test_the_packaged_model_knows_words_that_mean_the_same() -> None:
@@ -153,7 +157,7 @@ def test_the_packaged_model_knows_words_that_mean_the_same() -> None:
     if model is None:
         pytest.skip("NOT RUN: the extra memory is not installed")
     said = ("prices are rounded to cents", "start the web server", "open the door")
-    codes = b"".join(to_bits(model.embed(text)) for text in said)
+    codes = to_blocks(*(to_bits(model.embed(text)) for text in said))
     assert find_nearest(codes, model.embed("launch an HTTP daemon"), 1) == [1]
 
 
