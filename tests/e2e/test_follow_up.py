@@ -23,11 +23,12 @@ def policy(asked: Asked) -> Answer:
         found = [{"claim": "it adds", "path": "calc.py", "line": 2}]
         return _play("SubmitFindings", summary="it was a - b", findings=found, open_questions=[])
     if role_of(asked) == "implementer" and "add half" in said:
-        written = [("Write", {"file_path": "half.py", "content": ADDED})]
-        written.append(("Write", {"file_path": "tests/test_half.py", "content": TEST}))
-        done = ("SubmitChange", {"summary": "half", "files": ["half.py", "tests/test_half.py"]})
-        calls = enumerate([*written, done])
-        return Plays(tuple(use(name, given, f"toolu_half_{number}") for number, (name, given) in calls))
+        files = {"half.py": ADDED, "tests/test_half.py": TEST}
+        written = (
+            use("Write", {"file_path": path, "content": content}, f"toolu_{path}")
+            for path, content in files.items()
+        )
+        return Plays((*written, use("SubmitChange", {"summary": "half", "files": [*files]}, "toolu_half")))
     return _play(verdict(asked)[0], **verdict(asked)[1]) if role_of(asked) == "verifier" else honest(asked)
 
 

@@ -89,7 +89,7 @@ class Journey(NamedTuple):
             task = task.replace(task_complexity=complexity, review_required=self.route == "full")
             return set_route(task, self.route, TABLE.list_steps(self.route, complexity))
         if self.grows and phase is Phase.IMPLEMENTATION:
-            task, _ = reclassify_by_size(task, 6, TABLE)
+            task, _ = reclassify_by_size(task, 6, 6, TABLE)
         return task
 
 
