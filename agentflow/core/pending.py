@@ -28,15 +28,8 @@ _ASKED: Mapping[PendingKind, tuple[str, ...]] = {
     PendingKind.ESCALATION: ("options", "recommended"),
 }
 """The input keys that a person sees as questions and options."""
-_VERBS = {
-    "Edit": "edit",
-    "MultiEdit": "edit",
-    "NotebookEdit": "edit",
-    "Write": "write",
-    "Bash": "run",
-    "WebFetch": "fetch",
-    "WebSearch": "search",
-}
+_EDITS = dict.fromkeys(("Edit", "MultiEdit", "NotebookEdit"), "edit")
+_VERBS = {**_EDITS, "Write": "write", "Bash": "run", "WebFetch": "fetch", "WebSearch": "search"}
 
 
 class Question(Record):

@@ -141,13 +141,10 @@ def _to_block(part: MessagePart) -> dict[str, Any] | None:
             block = {"type": "tool_use", "id": part.id, "name": part.name, "input": part.input}
         case ToolResult():
             failed = {"is_error": True} if part.is_error else {}
-            content = [_to_text(part), _to_shown(part)] if part.shown else part.content
+            said = {"type": "text", "text": part.content}
+            content = [said, _to_shown(part)] if part.shown else part.content
             block = {"type": "tool_result", "tool_use_id": part.call_id, "content": content, **failed}
     return block
-
-
-def _to_text(result: ToolResult) -> dict[str, Any]:
-    return {"type": "text", "text": result.content}
 
 
 def _to_shown(result: ToolResult) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Commands that run beside a role, each on a layer that is thrown away, all in one network of their own."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -23,8 +22,7 @@ _PAGE = 16_000
 class BackgroundCommands:
     """Those of one run. Each is run by a thread of its own: a sandbox ends with the thread that starts it."""
 
-    def __init__(self, hold: Callable[[], Program] = hold_network) -> None:
-        self._hold = hold
+    def __init__(self) -> None:
         self._lock = Lock()
         self._network: Program | None = None
         self._shells: dict[str, _Shell] = {}
@@ -39,7 +37,7 @@ class BackgroundCommands:
             if sum(shell.thread.is_alive() for shell in self._shells.values()) >= MOST:
                 raise NotAllowed(f"{MOST} commands run in the background already: end one with KillShell")
             try:
-                self._network = self._network or self._hold()
+                self._network = self._network or hold_network()
             except OSError as error:
                 raise NotAllowed(f"no command can run in the background: {error.strerror}") from None
             name = f"bash_{len(self._shells) + 1}"

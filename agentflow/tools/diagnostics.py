@@ -118,20 +118,16 @@ def _list_new(checker: _Checker, path: str, before: str, after: str, context: To
     until = time.monotonic() + _SECONDS
     now, old, kept = _ask(checker, path, after, context, until), Counter[str](), Counter[str]()
     if now and before and checker.is_told:
-        old = Counter(_drop_numbers(said) for _, said in _ask(checker, path, before, context, until))
+        old = Counter(_NUMBER.sub("", said) for _, said in _ask(checker, path, before, context, until))
     elif not checker.is_told:  # it would have to be asked before the edit: what it says of other lines is old
         kept = Counter(before.splitlines())
     lines = after.splitlines()
     for line, said in now:
-        key = _drop_numbers(said)
+        key = _NUMBER.sub("", said)
         if old[key] > 0:
             old[key] -= 1
         elif not kept or "".join(lines[line - 1 : line]) not in kept:
             yield f"{path}:{line}: {said}"
-
-
-def _drop_numbers(said: str) -> str:
-    return _NUMBER.sub("", said)
 
 
 def _ask(

@@ -93,7 +93,7 @@ def edit(wanted: EditInput, context: ToolContext) -> Output:
 
 
 def multi_edit(wanted: MultiEditInput, context: ToolContext) -> Output:
-    """Make several edits of one file in turn, all or none."""
+    """Make several edits of one file, all or none; each has old_string, new_string, replace_all."""
     return _edit_in_turn(wanted.file_path, wanted.edits, context)
 
 
@@ -161,6 +161,7 @@ def _tool(
     effect: Effect,
     kind: type[Record],
     call: Callable[[Any, ToolContext], Output],
+    schema: dict[str, Any] | None = None,
     **quoted: Subject,
 ) -> Tool:
     return Tool(
@@ -171,12 +172,22 @@ def _tool(
         call=call,
         subjects={"file_path": Subject.PATH, **quoted},
         shows_file=True,
+        schema=schema,
     )
 
 
+_EDITS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "file_path": {"type": "string"},
+        "edits": {"type": "array", "items": {"type": "object"}},
+    },
+    "required": ["file_path", "edits"],
+}
+"""What a model knows from Edit is not said again: each request carries it."""
 READ = _tool("Read", Effect.READ, ReadInput, read)
 EDIT = _tool("Edit", Effect.WRITE, EditInput, edit, old_string=Subject.QUOTE)
-MULTI_EDIT = _tool("MultiEdit", Effect.WRITE, MultiEditInput, multi_edit, old_string=Subject.QUOTE)
+MULTI_EDIT = _tool("MultiEdit", Effect.WRITE, MultiEditInput, multi_edit, _EDITS, old_string=Subject.QUOTE)
 WRITE = _tool("Write", Effect.WRITE, WriteInput, write)
 
 

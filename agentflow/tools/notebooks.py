@@ -49,7 +49,8 @@ def edit_notebook(wanted: NotebookEditInput, context: ToolContext) -> Output:
             cells[place] = _change(cells[place], wanted)
         case CellEdit.INSERT:
             new = {"cell_type": wanted.cell_type or CellType.CODE, "metadata": {}, "source": []}
-            named = {"id": _choose_id(ids)} if any(ids) else {}
+            names = (f"new-{number}" for number in range(len(ids) + 1))
+            named = {"id": next(name for name in names if name not in ids)} if any(ids) else {}
             cells.insert(place + 1, _change({**named, **new}, wanted))
         case CellEdit.DELETE:
             del cells[place]
@@ -81,12 +82,8 @@ def _change(cell: dict[str, Any], wanted: NotebookEditInput) -> dict[str, Any]:
     is_list = not isinstance(cell.get("source"), str)
     source: Any = wanted.new_source.splitlines(keepends=True) if is_list else wanted.new_source
     kept = {key: value for key, value in cell.items() if key not in ("outputs", "execution_count")}
-    ran = {"execution_count": None, "outputs": []} if kind == CellType.CODE else {}
+    ran: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == CellType.CODE else {}
     return {**kept, "cell_type": str(kind), "source": source, **ran}
-
-
-def _choose_id(ids: list[Any]) -> str:
-    return next(name for number in range(len(ids) + 1) if (name := f"new-{number}") not in ids)
 
 
 NOTEBOOK_EDIT = Tool(

@@ -14,7 +14,7 @@ _TAIL_LINES = 40
 
 
 def run_tests(wanted: TestSelection, context: ToolContext) -> Output:
-    """Run tests as the checks do. No input: all."""
+    """Run some tests, or all."""
     if context.shell.run_tests is None:
         raise NotAllowed("this repository's tests are not known here")
     if any(ord(sign) < ord(" ") for text in (*wanted.ids, *wanted.paths, wanted.pattern) for sign in text):

@@ -41,7 +41,7 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 class BashInput(Record):
-    command: Annotated[str, Meta(min_length=1, description="For `bash -c`.")]
+    command: Annotated[str, Meta(min_length=1)]
     description: str = ""
     run_in_background: bool = False
     timeout: Annotated[int, Meta(ge=1, le=600_000, description="Milliseconds.")] = 120_000
@@ -63,7 +63,7 @@ def describe_shell_scope(role: Role, tool: Tool) -> str:
 
 
 def bash(wanted: BashInput, context: ToolContext) -> Output:
-    """Run a command in a new shell at the root; return output and exit code."""
+    """Run a command in a new bash at the root; return output and exit code."""
     if "\0" in wanted.command:
         raise InvalidInput("command: holds a NUL character")
     # ids come from the model's side, and one such as ../x must not choose the file

@@ -52,6 +52,12 @@ class _Item(Record):
     path: str = ""
     name: str = ""
 
+    @property
+    def node(self) -> str:
+        """Its id in pytest; a case whose quotes no shell is given stands for all of its function."""
+        name = self.name.partition("[")[0] if "'" in self.name else self.name
+        return f"{self.path}::{name}" if name else self.path
+
     def fill(self) -> Mapping[str, str]:
         """Return what stands for the placeholders of a runner's form."""
         place, last = PurePosixPath(self.path), self.name.rpartition("::")[2]
@@ -157,7 +163,7 @@ def _narrow(part: CommandPart, items: list[_Item], pattern: str, read: ReadFile)
         item.replace(path=item.path.removeprefix(part.folder) or ".") if item.path else item for item in items
     ]
     if found := PYTEST.fullmatch(part.command):
-        places = [_quote(_to_node(item)) for item in inside if item.path]
+        places = [_quote(item.node) for item in inside if item.path]
         names = [item.name.rpartition("::")[2] for item in inside if not item.path]
         chosen = f" -k {_quote(pattern or ' or '.join(names))}" if pattern or names else ""
         yield part.replace(command=f"{' '.join([found['start'].strip(), *places])}{chosen}")
@@ -176,12 +182,6 @@ def _narrow(part: CommandPart, items: list[_Item], pattern: str, read: ReadFile)
         known = [{**item.fill(), **filter_} for item in inside] or [{**_Item().fill(), **filter_}]
         lines = (_fill(form, each) for each in known)
         yield from (part.replace(command=line.format(command)) for line in dict.fromkeys(lines) if line)
-
-
-def _to_node(item: _Item) -> str:
-    """Return an id of pytest; a case whose quotes no shell is given stands for all of its function."""
-    name = item.name.partition("[")[0] if "'" in item.name else item.name
-    return f"{item.path}::{name}" if name else item.path
 
 
 def _quote(text: str) -> str:

@@ -24,7 +24,7 @@ BOOK: dict[str, Any] = {
     "nbformat_minor": 5,
 }
 NEW = {"metadata": {}, "source": ["y\n", "z"]}
-RAN = {"execution_count": None, "outputs": []}
+RAN: dict[str, Any] = {"execution_count": None, "outputs": []}
 EDITS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "replace": ({"cell_id": "one"}, [{**CODE, **RAN, "source": ["y\n", "z"]}, TEXT]),
     "replace by place": ({"cell_id": "cell-1"}, [CODE, {**TEXT, "source": ["y\n", "z"]}]),
