@@ -29,7 +29,7 @@ from agentflow.store.tasks import TaskStore
 from agentflow.workflow.gates import record_answer
 from agentflow.workspace.git import Git, open_repository
 
-_PATIENCE_SECONDS = 2.0
+_PATIENCE_SECONDS = 1.0
 """For another decision that is written at the same time."""
 _TAKEN = "this task was not begun here: its limits, skipped checks and decisions do not count"
 
@@ -84,7 +84,8 @@ def decide_approval(
         if seen is not None and seen != item.identity:
             raise StateError(f"{pending_id} was changed meanwhile", hint="look at it again, then decide")
         left = record_decision(store, item, decision)
-        return DecisionResult(task_id=store.task.task_id, answer=decision, before=False, left=left)
+        made = store.task.answers.get(pending_id, decision)
+        return DecisionResult(task_id=store.task.task_id, answer=made, before=False, left=left)
 
 
 def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> None:
