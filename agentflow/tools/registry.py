@@ -35,20 +35,8 @@ ELSEWHERE = frozenset(
     }
 )
 """Names that public role files list and that are no tools a list can give here."""
-_SHIPPED = (
-    READ,
-    EDIT,
-    WRITE,
-    GLOB,
-    GREP,
-    BASH,
-    TRY_MUTANTS,
-    TODO_WRITE,
-    REMEMBER,
-    ASK,
-    ESCALATE,
-    *SUBMIT_TOOLS,
-)
+_STATE = (TODO_WRITE, REMEMBER)
+_SHIPPED = (READ, EDIT, WRITE, GLOB, GREP, BASH, TRY_MUTANTS, *_STATE, ASK, ESCALATE, *SUBMIT_TOOLS)
 NAMES = frozenset({*(tool.name for tool in _SHIPPED), *WEB, *ELSEWHERE})
 """Every word that means a tool."""
 _BY_PREFIX = ("mcp__", HANDOFF)
