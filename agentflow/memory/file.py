@@ -34,7 +34,7 @@ _BY_MEANING = 0.5
 _DEEP = 40
 """Places of each list that are fused."""
 _AT_ONCE = 2_000
-"""Entries from before the extra was installed that get their codes when one is written."""
+"""Entries that get their codes before a search."""
 _SCHEMA = f"""
 create table entries (
   id integer primary key autoincrement, key text unique not null, kind text not null, text text not null,
@@ -119,7 +119,6 @@ class MemoryFile:
                 earlier = self._select("key = ?", entry.key)
                 self._drop(earlier)
                 self._insert(entry, earlier[0].id if earlier else None)
-            self._code()
 
     def _insert(self, entry: MemoryEntry, number: int | None) -> None:
         text = redact_text(entry.text)[:_MOST_CHARS]
@@ -151,15 +150,15 @@ class MemoryFile:
         if more < 0:
             self._sql.execute("delete from counts where entries < 1")
 
-    def _code(self) -> None:
-        """Give codes to entries without one, the newest first, where the model is there."""
-        meaning = self._load_meaning()
-        if meaning is None:
-            return
+    def _code(self, meaning: Meaning) -> None:
+        """Give codes to entries without one, the newest first; a task that only ends needs no model."""
         wanted = "select id, text, gist from entries where not coded and kind != ? order by id desc limit ?"
-        for number, text, gist in self._sql.execute(wanted, (EntryKind.MESSAGE, _AT_ONCE)).fetchall():
-            self._set_code(number, to_bits(meaning.embed(leave_out_common(gist or text))))
-            self._sql.execute("update entries set coded = 1 where id = ?", (number,))
+        if not (found := self._sql.execute(wanted, (EntryKind.MESSAGE, _AT_ONCE)).fetchall()):
+            return
+        with self._write():
+            for number, text, gist in found:
+                self._set_code(number, to_bits(meaning.embed(leave_out_common(gist or text))))
+                self._sql.execute("update entries set coded = 1 where id = ?", (number,))
 
     def _set_code(self, entry: int, code: bytes) -> None:
         block, place = divmod(entry, _BLOCK)
@@ -291,10 +290,11 @@ class MemoryFile:
         return [number for (number,) in self._sql.execute(ranked, (match, first, _DEEP))]
 
     def _rank_by_meaning(self, text: str, kind: EntryKind | None) -> list[int]:
-        rows = self._sql.execute("select block, codes from codes order by block").fetchall()
-        meaning = self._load_meaning() if rows else None
+        meaning = self._load_meaning()
         if meaning is None:
             return []
+        self._code(meaning)
+        rows = self._sql.execute("select block, codes from codes order by block").fetchall()
         vector = meaning.embed(leave_out_common(text))
         places = find_nearest([codes for _, codes in rows], vector, 2 * _DEEP)
         numbers = (rows[place // _BLOCK][0] * _BLOCK + place % _BLOCK for place in places)
