@@ -329,6 +329,7 @@ def _time_searches(folder: Path, size: int, rounds: int) -> Iterator[Row]:
                 _to_entry(" ".join(choose(k=10)), " ".join(choose(k=15)), number, _KINDS[number % 2])
                 for number in range(first, first + _CHUNK)
             )
+            memory.search("codes them")
     texts = [" ".join(choose(k=12)) for _ in range(SEARCHES)]
     for title, load, limit in (("words", lambda: None, WORDS_MS), ("fused", lambda: meaning, FUSED_MS)):
         with MemoryFile(path, load) as memory:

@@ -16,16 +16,10 @@ from agentflow.workspace.git import open_repository
 
 memory = make_group()
 _NUMBER = typer.Argument(..., metavar="ID", help="The number of an entry, as `list` shows it.")
-_KIND = typer.Option(None, "--kind", metavar="KIND", help="learning, task or message.")
+_KIND = typer.Option(None, "--kind", help="Only these.")
 _MOST = typer.Option(50, "-n", min=1, metavar="N", help="How many, the newest first.")
 _TEXT = typer.Argument(None, metavar="TEXT", help="The text; it needs no quotes.")
 _SHOWN = 200
-
-
-def _find_kind(name: str | None) -> EntryKind | None:
-    if name is not None and name not in list(EntryKind):
-        raise UsageError(f"unknown kind {name!r}", hint=f"kinds: {', '.join(EntryKind)}")
-    return EntryKind(name) if name else None
 
 
 def _draw(entry: MemoryEntry, why: str = "") -> Line:
@@ -44,10 +38,10 @@ def _draw(entry: MemoryEntry, why: str = "") -> Line:
 
 @memory.command("list", epilog="Example: agentflow memory list --kind learning")
 def list_entries(
-    kind: str | None = _KIND, most: int = _MOST, json: bool = JSON, folder: Path = FOLDER
+    kind: EntryKind | None = _KIND, most: int = _MOST, json: bool = JSON, folder: Path = FOLDER
 ) -> None:
     """List what is remembered of this repository."""
-    found = list_memory(open_repository(folder), _find_kind(kind), most)
+    found = list_memory(open_repository(folder), kind, most)
     rows = [*map(_draw, found)] or [line("nothing is remembered of this repository yet")]
     tell_result([to_row(one) for one in found], rows, json=json)
 
@@ -64,12 +58,12 @@ def show_entry(number: int = _NUMBER, json: bool = JSON, folder: Path = FOLDER) 
 
 @memory.command("search", cls=TextCommand, epilog="Example: agentflow memory search rounding of discounts")
 def search_entries(
-    words: list[str] | None = _TEXT, kind: str | None = _KIND, json: bool = JSON, folder: Path = FOLDER
+    words: list[str] | None = _TEXT, kind: EntryKind | None = _KIND, json: bool = JSON, folder: Path = FOLDER
 ) -> None:
     """Show the ten entries that fit a text best, and why, as a task would find them."""
-    text, wanted = read_words(words or [], "agentflow memory search rounding of discounts"), _find_kind(kind)
+    text = read_words(words or [], "agentflow memory search rounding of discounts")
     with open_memory(open_repository(folder)) as opened:
-        hits = opened.search(text, 10, kind=wanted) if opened else ()
+        hits = opened.search(text, 10, kind=kind) if opened else ()
     rows = [_draw(hit.entry, hit.why) for hit in hits] or [line("nothing that is remembered fits")]
     tell_result([{**to_row(hit.entry), "why": hit.why} for hit in hits], rows, json=json)
 
@@ -109,12 +103,12 @@ def edit_entry(number: int = _NUMBER, words: list[str] | None = _TEXT, folder: P
 @memory.command("export", epilog="Example: agentflow memory export --kind learning .claude/learnings.md")
 def export_entries(
     target: Path | None = typer.Argument(None, metavar="FILE", help="Where to. [default: stdout]"),
-    kind: str | None = _KIND,
+    kind: EntryKind | None = _KIND,
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
     """Write what is remembered as Markdown or JSON; `--kind learning` fits into .claude/learnings.md."""
-    found = list_memory(open_repository(folder), _find_kind(kind))
+    found = list_memory(open_repository(folder), kind)
     if json:
         tell_result([to_row(one) for one in found], (), json=True)
         return

@@ -4,7 +4,6 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from itertools import islice
 from math import log
 from pathlib import Path
@@ -35,7 +34,7 @@ _BY_MEANING = 0.5
 _DEEP = 40
 """Places of each list that are fused."""
 _AT_ONCE = 2_000
-"""Entries from before the extra was installed that get their codes when one is written."""
+"""Entries that get their codes before a search."""
 _SCHEMA = f"""
 create table entries (
   id integer primary key autoincrement, key text unique not null, kind text not null, text text not null,
@@ -120,7 +119,6 @@ class MemoryFile:
                 earlier = self._select("key = ?", entry.key)
                 self._drop(earlier)
                 self._insert(entry, earlier[0].id if earlier else None)
-            self._code()
 
     def _insert(self, entry: MemoryEntry, number: int | None) -> None:
         text = redact_text(entry.text)[:_MOST_CHARS]
@@ -152,15 +150,15 @@ class MemoryFile:
         if more < 0:
             self._sql.execute("delete from counts where entries < 1")
 
-    def _code(self) -> None:
-        """Give codes to entries without one, the newest first, where the model is there."""
-        meaning = self._load_meaning()
-        if meaning is None:
-            return
+    def _code(self, meaning: Meaning) -> None:
+        """Give codes to entries without one, the newest first; a task that only ends needs no model."""
         wanted = "select id, text, gist from entries where not coded and kind != ? order by id desc limit ?"
-        for number, text, gist in self._sql.execute(wanted, (EntryKind.MESSAGE, _AT_ONCE)).fetchall():
-            self._set_code(number, to_bits(meaning.embed(leave_out_common(gist or text))))
-            self._sql.execute("update entries set coded = 1 where id = ?", (number,))
+        if not (found := self._sql.execute(wanted, (EntryKind.MESSAGE, _AT_ONCE)).fetchall()):
+            return
+        with self._write():
+            for number, text, gist in found:
+                self._set_code(number, to_bits(meaning.embed(leave_out_common(gist or text))))
+                self._sql.execute("update entries set coded = 1 where id = ?", (number,))
 
     def _set_code(self, entry: int, code: bytes) -> None:
         block, place = divmod(entry, _BLOCK)
@@ -171,30 +169,26 @@ class MemoryFile:
                 blob[number * _BLOCK + place] = byte
 
     def _select(self, where: str, *values: object, order: str = "id desc") -> tuple[MemoryEntry, ...]:
-        names = ", ".join((*_FIELDS, "id"))
-        statement = f"select {names} from entries where {where} order by {order}"  # noqa: S608
-        rows = self._sql.execute(statement, values)
-        return tuple(fit(MemoryEntry, dict(zip((*_FIELDS, "id"), row, strict=True))) for row in rows)
+        names = (*_FIELDS, "id")
+        statement = f"select {', '.join(names)} from entries where {where} order by {order}"  # noqa: S608
+        with self._tell_damage():
+            rows = self._sql.execute(statement, values).fetchall()
+        return tuple(fit(MemoryEntry, dict(zip(names, row, strict=True))) for row in rows)
 
     def list_entries(self, kind: EntryKind | None = None, most: int = -1) -> tuple[MemoryEntry, ...]:
         """Return the entries of a kind or all, the newest first."""
-        with self._tell_damage():
-            return self._select(
-                "kind = ? or ?", kind or "", kind is None, order=f"at desc, id desc limit {most}"
-            )
+        return self._select("kind = ? or ?", kind or "", kind is None, order=f"at desc, id desc limit {most}")
 
     def list_said(self, most: int, without: Iterable[str] = ()) -> tuple[MemoryEntry, ...]:
         """Return the newest messages of the person, but for those of some tasks."""
         apart = tuple(without)
-        with self._tell_damage():
-            where = f"kind = ? and by = ? and task not in ({', '.join('?' * len(apart))})"
-            order = f"at desc, id desc limit {most}"
-            return self._select(where, EntryKind.MESSAGE, PERSON, *apart, order=order)
+        where = f"kind = ? and by = ? and task not in ({', '.join('?' * len(apart))})"
+        order = f"at desc, id desc limit {most}"
+        return self._select(where, EntryKind.MESSAGE, PERSON, *apart, order=order)
 
     def find(self, number: int) -> MemoryEntry | None:
         """Return the entry of an id."""
-        with self._tell_damage():
-            return next(iter(self._select("id = ?", number)), None)
+        return next(iter(self._select("id = ?", number)), None)
 
     def forget(self, where: Mapping[str, object] | None = None) -> int:
         """Delete the entries with these values, or all, so that the file does not hold them any more."""
@@ -239,8 +233,9 @@ class MemoryFile:
     def search(self, text: str, most: int = 5, *, kind: EntryKind | None = None) -> tuple[Hit, ...]:
         """Return the entries that fit a text best by words and by meaning, without those set aside."""
         terms = tuple(dict.fromkeys(list_terms(text)))
+        count = "select coalesce((select entries from counts where term = ?), 0)"
         with self._tell_damage():
-            counts = self._count_entries(terms)
+            counts = {term: self._sql.execute(count, (term,)).fetchone()[0] for term in terms}
             words = {number: place for place, number in enumerate(self._rank_by_words(counts, kind), 1)}
             near = {number: place for place, number in enumerate(self._rank_by_meaning(text, kind), 1)}
             scores = {number: 1 / (_FUSED + place) for number, place in words.items()}
@@ -249,15 +244,17 @@ class MemoryFile:
                 scores = {number: shares[number] * score for number, score in scores.items()}
             for number, place in near.items():
                 scores[number] = scores.get(number, 0) + _BY_MEANING / (_FUSED + place)
-            best = sorted(scores, key=lambda number: (-scores[number], -number))
-            entries = filter(None, map(self._find_standing, best))
-            to_hit = partial(self._to_hit, frozenset(terms))
-            found = ((one, words.get(one.id), near.get(one.id)) for one in entries)
-            return tuple(to_hit(*each) for each in islice(found, most))
-
-    def _count_entries(self, terms: Iterable[str]) -> dict[str, int]:
-        count = "select coalesce((select entries from counts where term = ?), 0)"
-        return {term: self._sql.execute(count, (term,)).fetchone()[0] for term in terms}
+        best = sorted(scores, key=lambda number: (-scores[number], -number))
+        standing = (one for number in best for one in self._select("id = ? and against = ''", number))
+        return tuple(
+            Hit(
+                entry=one,
+                by_words=words.get(one.id),
+                by_meaning=near.get(one.id),
+                shared=find_shared(one.text, frozenset(terms)),
+            )
+            for one in islice(standing, most)
+        )
 
     def _find_shares(self, counts: Mapping[str, int], numbers: Iterable[int]) -> dict[int, float]:
         """Return how much of what was searched for each entry has, the rarer a term the more."""
@@ -272,10 +269,6 @@ class MemoryFile:
 
     def _find_standing(self, number: int) -> MemoryEntry | None:
         return next(iter(self._select("id = ? and against = ''", number)), None)
-
-    @staticmethod
-    def _to_hit(terms: frozenset[str], one: MemoryEntry, words: int | None, near: int | None) -> Hit:
-        return Hit(entry=one, by_words=words, by_meaning=near, shared=find_shared(one.text, terms))
 
     def _rank_by_words(self, known: Mapping[str, int], kind: EntryKind | None) -> list[int]:
         """Return the ids of entries by bm25, asking for the rarest terms until enough entries have them."""
@@ -297,10 +290,11 @@ class MemoryFile:
         return [number for (number,) in self._sql.execute(ranked, (match, first, _DEEP))]
 
     def _rank_by_meaning(self, text: str, kind: EntryKind | None) -> list[int]:
-        rows = self._sql.execute("select block, codes from codes order by block").fetchall()
-        meaning = self._load_meaning() if rows else None
+        meaning = self._load_meaning()
         if meaning is None:
             return []
+        self._code(meaning)
+        rows = self._sql.execute("select block, codes from codes order by block").fetchall()
         vector = meaning.embed(leave_out_common(text))
         places = find_nearest([codes for _, codes in rows], vector, 2 * _DEEP)
         numbers = (rows[place // _BLOCK][0] * _BLOCK + place % _BLOCK for place in places)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import Event, MemoryRecalled, Warned
@@ -13,7 +13,6 @@ from agentflow.core.messages import ToolCall
 from agentflow.core.run import CallAnswered, ReplyReceived, RunEntry, RunOpened
 from agentflow.core.task import TaskState
 from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
-from agentflow.memory.file import MemoryFile
 from agentflow.memory.recall import recall_entries
 from agentflow.parse import decode
 from agentflow.process import make_timestamp
@@ -22,12 +21,21 @@ from agentflow.store.journal import read_numbered_lines
 from agentflow.store.reading import read_evidence
 from agentflow.tools.remember import REMEMBER
 
+if TYPE_CHECKING:
+    from agentflow.memory.file import MemoryFile
+
 _CALL = b'"name":"%s","input":' % REMEMBER.name.encode()
 """Stands in a run's file where the tool was called, not where it was offered."""
 _LINE = 300
 _MOST_FINDINGS = 5
 FindFile = Callable[[], Path]
 """Returns where the memory of the task's repository is kept."""
+
+
+def _open(path: Path) -> "MemoryFile":
+    from agentflow.memory.file import MemoryFile  # noqa: PLC0415  # SQLite is loaded where it is asked for
+
+    return MemoryFile(path)
 
 
 def recall_for_task(task: TaskState, find_file: FindFile, emit: Callable[[Event], None]) -> TaskState:
@@ -38,7 +46,7 @@ def recall_for_task(task: TaskState, find_file: FindFile, emit: Callable[[Event]
         path = find_file()
         if not path.is_file():
             return task
-        with MemoryFile(path) as memory:
+        with _open(path) as memory:
             found = recall_entries(memory, task)
     except (AgentflowError, OSError) as error:
         emit(Warned(message=f"nothing is recalled: {error}"))
@@ -56,7 +64,7 @@ def keep_task(task: TaskState, folder: Path, find_file: FindFile, emit: Callable
         return
     try:
         evidence = {one.id: one for one in read_evidence(folder)}
-        with MemoryFile(find_file()) as memory:
+        with _open(find_file()) as memory:
             memory.add(
                 (*_list_messages(task), _describe_task(task), *_list_learnings(task, folder, evidence))
             )
@@ -163,5 +171,5 @@ def reject_task(task_id: str, path: Path, why: str) -> None:
     """Set aside what a task left; without a memory there is nothing to do."""
     with suppress(AgentflowError, OSError):
         if path.is_file():
-            with MemoryFile(path) as memory:
+            with _open(path) as memory:
                 memory.reject(task_id, why)

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from agentflow.core.task import Recalled, TaskState
 from agentflow.memory.entry import EntryKind, Hit, MemoryEntry
-from agentflow.memory.file import MemoryFile
 from agentflow.memory.terms import list_terms
+
+if TYPE_CHECKING:
+    from agentflow.memory.file import MemoryFile
 
 MOST_TOKENS = 600
 """Of all that is recalled for a task."""
@@ -19,7 +22,7 @@ _LINE = {EntryKind.LEARNING: 400, EntryKind.TASK: 320, EntryKind.MESSAGE: 80}
 
 
 def recall_entries(
-    memory: MemoryFile, task: TaskState, most_tokens: int = MOST_TOKENS
+    memory: "MemoryFile", task: TaskState, most_tokens: int = MOST_TOKENS
 ) -> tuple[Recalled, ...]:
     """Return what fits a task, learnings first; the task that it follows is told elsewhere."""
     text, follows = task.task, task.follows or ""
