@@ -275,6 +275,8 @@ class Folders(Record):
     """Copies of the plugins that the user added."""
     plugin_record: Path
     """The record of the added plugins and their files."""
+    symbols: Path
+    """The index of what the files of repositories define and use; it can be made again."""
 
 
 def find_folders(environ: Mapping[str, str]) -> Folders:
@@ -287,11 +289,14 @@ def find_folders(environ: Mapping[str, str]) -> Folders:
     base = home / ".config" if moved else named
     shared = Path(environ.get("XDG_DATA_HOME", ""))
     kept = home / ".local/share" if "AGENTFLOW_HOME" in environ or not shared.is_absolute() else shared
+    cache = Path(environ.get("XDG_CACHE_HOME", ""))
+    made = home / ".cache" if "AGENTFLOW_HOME" in environ or not cache.is_absolute() else cache
     return Folders(
         config=base / "agentflow" / "config.yaml",
         claude=home / ".claude",
         plugins=kept / "agentflow" / "plugins",
         plugin_record=base / "agentflow" / "plugins.json",
+        symbols=made / "agentflow" / "symbols.sqlite",
     )
 
 

@@ -19,7 +19,7 @@ BURST = 24
 _MEND = {"file_path": "calc.py", "old_string": "a - b", "new_string": "a + b"}
 _WORK = {"explorer": 10, "planner": 3, "implementer": 40, "verifier": 5}
 """Turns of each role in the task of four roles, before the one by which it ends."""
-FIRST_REQUEST = 1_225
+FIRST_REQUEST = 1_400
 """Tokens that a role's prompt and tools may have."""
 
 

@@ -19,6 +19,7 @@ from agentflow.tools.mutants import TRY_MUTANTS
 from agentflow.tools.search import GLOB, GREP
 from agentflow.tools.shell import BASH, describe_shell_scope
 from agentflow.tools.submit import ASK, ESCALATE, SUBMIT_TOOLS
+from agentflow.tools.symbols import REFERENCES, RENAME, SYMBOLS
 from agentflow.tools.todos import TODO_WRITE
 
 SUBMITS: Mapping[str, str] = {SUBMITTED_BY[tool.input]: tool.name for tool in SUBMIT_TOOLS}
@@ -34,7 +35,10 @@ ELSEWHERE = frozenset(
     }
 )
 """Names that public role files list and that are no tools a list can give here."""
-_SHIPPED = (READ, EDIT, WRITE, GLOB, GREP, BASH, TRY_MUTANTS, TODO_WRITE, ASK, ESCALATE, *SUBMIT_TOOLS)
+_SHIPPED = (
+    *(READ, EDIT, WRITE, GLOB, GREP, BASH, TRY_MUTANTS, TODO_WRITE, ASK, ESCALATE, *SUBMIT_TOOLS),
+    *(SYMBOLS, REFERENCES, RENAME),
+)
 NAMES = frozenset({*(tool.name for tool in _SHIPPED), *WEB, *ELSEWHERE})
 """Every word that means a tool."""
 _BY_PREFIX = ("mcp__", HANDOFF)

@@ -18,12 +18,35 @@ MAX_WORDS = 350
 MAX_CHARACTERS = 2_000
 """About 500 tokens, so that the tools of a role fit beside its prompt into its first request."""
 
+FINDS = ("Symbols", "References")
 TOOLS = {
-    "explorer": {"AskUserQuestion", "Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch", "mcp__*"},
-    "planner": {"Escalate", "Read", "Grep", "Glob", "TodoWrite"},
-    "implementer": {"Escalate", "Read", "Write", "Edit", "Grep", "Glob", "Bash", "Mutants", "mcp__*"},
-    "reviewer": {"Read", "Grep", "Glob", "Bash"},
-    "verifier": {"Read", "Grep", "Bash", "Mutants"},
+    "explorer": {
+        "AskUserQuestion",
+        "Read",
+        "Grep",
+        "Glob",
+        *FINDS,
+        "Bash",
+        "WebSearch",
+        "WebFetch",
+        "mcp__*",
+    },
+    "planner": {"Escalate", "Read", "Grep", "Glob", *FINDS, "TodoWrite"},
+    "implementer": {
+        "Escalate",
+        "Read",
+        "Write",
+        "Edit",
+        "Grep",
+        "Glob",
+        *FINDS,
+        "Rename",
+        "Bash",
+        "Mutants",
+        "mcp__*",
+    },
+    "reviewer": {"Read", "Grep", "Glob", *FINDS, "Bash"},
+    "verifier": {"Read", "Grep", *FINDS, "Bash", "Mutants"},
 }
 """What a role may use: the one list that is kept beside the role files, since more would be a right more."""
 LIMITS = {
