@@ -148,9 +148,9 @@ def _describe_names(
                 lines.setdefault((each.name, path), {})[str(each.line)] = None
     for name, places in named:
         defined = [
-            f"- {format_place(path, text.split(chr(10)), one)}"
+            f"- {format_place(path, whole.split(chr(10)), one)}"
             for path, one in places[:_MOST_PLACES]
-            if (text := read(path)) is not None
+            if (whole := read(path)) is not None
         ]
         if (left := len(places) - _MOST_PLACES) > 0:
             defined.append(f"  {left} more definitions")
