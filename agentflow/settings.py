@@ -307,6 +307,8 @@ class Folders(Record):
     """The record of the added plugins and their files."""
     memory: Path
     """What earlier tasks left, one file a repository."""
+    symbols: Path
+    """The index of what the files of repositories define and use; it can be made again."""
 
 
 def find_folders(environ: Mapping[str, str]) -> Folders:
@@ -321,12 +323,15 @@ def find_folders(environ: Mapping[str, str]) -> Folders:
     kept = home / ".local/share" if "AGENTFLOW_HOME" in environ or not shared.is_absolute() else shared
     state = Path(environ.get("XDG_STATE_HOME", ""))
     states = home / ".local/state" if "AGENTFLOW_HOME" in environ or not state.is_absolute() else state
+    cache = Path(environ.get("XDG_CACHE_HOME", ""))
+    made = home / ".cache" if "AGENTFLOW_HOME" in environ or not cache.is_absolute() else cache
     return Folders(
         config=base / "agentflow" / "config.yaml",
         claude=home / ".claude",
         plugins=kept / "agentflow" / "plugins",
         plugin_record=base / "agentflow" / "plugins.json",
         memory=states / "agentflow" / "memory",
+        symbols=made / "agentflow" / "symbols.sqlite",
     )
 
 

@@ -484,7 +484,8 @@ def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: Task
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
     found = recorded.first_try and recorded.first_try.replace(refused="")
     known = to_builtins(recorded.replace(first_try=found))
-    then = {key: known[key] for key in ("surroundings", "instructions", "excerpts", "first_try", "recalled")}
+    kept = ("surroundings", "repo_map", "instructions", "excerpts", "first_try", "recalled")
+    then = {key: known[key] for key in kept}
     fields = {**first, **{key: to_builtins(fresh)[key] for key in keys}, **then, "remembers": False}
     return fit(TaskState, fields)
 

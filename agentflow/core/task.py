@@ -318,6 +318,8 @@ class TaskState(Record):
     """The lines that the explorer cited, as they were then."""
     surroundings: tuple[str, ...] = ()
     """Where the task began, as lines for every task prompt."""
+    repo_map: str = ""
+    """The definitions and callers of what the task names, and a map of the repository; empty for none."""
     instructions: tuple[Instruction, ...] = ()
     """The repository's instructions as the task began; changes count from the next task on."""
     invoked: Invocation | None = None

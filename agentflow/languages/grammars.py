@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node as Node
 
 _QUERIES = Path(__file__).with_name("queries")
+SYMBOL_QUERY = ".symbols"
+"""The queries for definitions, uses and imports; those without an ending are for what mutants change."""
 
 
 class Grammar(Record):
@@ -214,7 +216,7 @@ class SyntaxTree(Record):
         return self.text[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
-def parse_source(path: str, text: str) -> SyntaxTree | None:
+def parse_source(path: str, text: str, query: str = "") -> SyntaxTree | None:
     """Return the tree of a file, or None where no grammar reads it."""
     grammar = find_grammar(path)
     if grammar is None:
@@ -223,7 +225,7 @@ def parse_source(path: str, text: str) -> SyntaxTree | None:
 
     source = text.encode()
     root = Parser(_load_language(grammar)).parse(source).root_node
-    found = QueryCursor(_load_query(grammar)).captures(root)
+    found = QueryCursor(_load_query(grammar, query)).captures(root)
     nodes = {name: tuple(sorted(each, key=lambda node: node.start_byte)) for name, each in found.items()}
     return SyntaxTree(
         grammar=grammar,
@@ -261,9 +263,9 @@ def _load_language(grammar: Grammar) -> "Language":
 
 
 @cache
-def _load_query(grammar: Grammar) -> "Query":
+def _load_query(grammar: Grammar, kind: str) -> "Query":
     from tree_sitter import Query  # noqa: PLC0415
 
     names = grammar.queries or (grammar.name.lower(),)
-    text = "".join((_QUERIES / f"{name}.scm").read_text("utf-8") for name in names)
+    text = "".join((_QUERIES / f"{name}{kind}.scm").read_text("utf-8") for name in names)
     return Query(_load_language(grammar), text)

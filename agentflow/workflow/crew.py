@@ -53,6 +53,7 @@ from agentflow.workspace.working_copy import to_pythonpath
 if TYPE_CHECKING:
     from agentflow.repair.engine import RepairSearch
     from agentflow.workflow.early_checks import EarlyChecks
+    from agentflow.workflow.early_index import EarlyIndex
 
 _LEAST_COST = 1e-9
 """A limit of money that is used up: none at all would be no limit."""
@@ -110,6 +111,8 @@ class Crew(Record):
     """The tree with which the change of a step is compared; None for the tree before the task."""
     base: "EarlyChecks | None" = None
     """The checks before the task, where its first role may begin beside them."""
+    index: "EarlyIndex | None" = None
+    """The index of symbols, which is built while the task begins."""
     grace: float | None = None
     """How many seconds that role waits for them; None for as long as they take."""
     recorded_beside: ChecksBeside | None = None

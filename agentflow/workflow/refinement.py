@@ -52,6 +52,8 @@ _CONSTRAINT = re.compile(
 async def refine(crew: Crew, task: TaskState) -> TaskState:
     """Record what is asked, the route, the surroundings, and how the checks stand before any change."""
     task = _record_start(crew, task)
+    if crew.index:
+        crew.index.start(crew, task)
     intent = task.intent if task.intent.goal else _find_intent(task.task, crew.table)
     task, classified = classify_task(task.replace(intent=intent), crew.table)
     crew.store.emit(classified)
@@ -150,10 +152,13 @@ async def _survey(crew: Crew, task: TaskState) -> TaskState:
     if task.surroundings or task.tree is None:
         return task
     files = crew.git.list_paths(task.tree)
+    excerpts = tuple(_choose_excerpts(crew, task, files))
+    shown = tuple(each.path for each in excerpts if each.lines)
     task = task.replace(
         surroundings=tuple(_describe_surroundings(crew, task, files)),
+        repo_map=await crew.index.draw(crew, task, shown) if crew.index else "",
         instructions=(*load_instructions(crew.workspace, files), *_load_learnings(crew, task)),
-        excerpts=tuple(_choose_excerpts(crew, task, files)),
+        excerpts=excerpts,
     )
     await announce_instructions(crew, task)
     return task

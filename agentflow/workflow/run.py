@@ -33,6 +33,7 @@ from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import work
 from agentflow.workflow.early_checks import EarlyChecks, awaits_base
+from agentflow.workflow.early_index import EarlyIndex
 from agentflow.workflow.gates import can_go_on, end_in_phase, pause_after, suspend
 from agentflow.workflow.proving import keep_standing, skip_proving
 from agentflow.workflow.refinement import refine
@@ -70,12 +71,13 @@ async def run_phases(crew: Crew, task: TaskState) -> TaskState:
 
 
 async def _walk(crew: Crew, task: TaskState) -> TaskState:
-    """Run phase after phase; checks beside which the first role may begin run in the background."""
-    if crew.grace is None and not awaits_base(task):
-        return await _run_route(crew, task)
+    """Run phase after phase; the index and checks beside the first role are worked on in the background."""
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
-        crew = crew.replace(base=EarlyChecks(group.start_soon, crew.grace or 0, crew.recorded_beside))
+        crew = crew.replace(index=EarlyIndex(group.start_soon))
+        if crew.grace is not None or awaits_base(task):
+            base = EarlyChecks(group.start_soon, crew.grace or 0, crew.recorded_beside)
+            crew = crew.replace(base=base)
         if awaits_base(task) and crew.base:
             crew.base.start(crew, task)
         try:

@@ -50,8 +50,9 @@ _WRITES = {
 def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
     """Return the prompt of a phase's role; its own result does not change it, so a run is found again."""
     task = task.replace(**_RESULTS.get(phase, {}))
-    told = (_format_task(task, phase), _format_recalled(task, phase), _format_exploration(task, phase))
-    head = (write_opening(task, phase, material), *told)
+    repo_map = "" if phase in JUDGING else task.repo_map  # judges look for themselves
+    told = (_format_task(task, phase), _format_recalled(task, phase), repo_map)
+    head = (write_opening(task, phase, material), *told, _format_exploration(task, phase))
     if task.reads_only:
         parts = [*head, *_list_reading_parts(task, phase, material)]
     else:

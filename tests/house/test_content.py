@@ -18,15 +18,18 @@ MAX_WORDS = 350
 MAX_CHARACTERS = 2_000
 """About 500 tokens, so that the tools of a role fit beside its prompt into its first request."""
 
+FINDS = ("Symbols", "References")
 TOOLS = {
-    "explorer": {"AskUserQuestion", "Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch", "mcp__*"},
-    "planner": {"Escalate", "Read", "Grep", "Glob", "Remember", "TodoWrite"},
+    "explorer": {
+        *("AskUserQuestion", "Read", "Grep", "Glob", *FINDS, "Bash", "WebSearch", "WebFetch", "mcp__*")
+    },
+    "planner": {"Escalate", "Read", "Grep", "Glob", *FINDS, "Remember", "TodoWrite"},
     "implementer": {
-        *("Escalate", "Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Grep", "Glob"),
+        *("Escalate", "Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Grep", "Glob", *FINDS, "Rename"),
         *("Bash", "RunTests", "Mutants", "Remember", "mcp__*"),
     },
-    "reviewer": {"Read", "Grep", "Glob", "Bash"},
-    "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants", "Remember"},
+    "reviewer": {"Read", "Grep", "Glob", *FINDS, "Bash"},
+    "verifier": {"Read", "Grep", *FINDS, "Bash", "RunTests", "Mutants", "Remember"},
 }
 """What a role may use: the one list that is kept beside the role files, since more would be a right more."""
 LIMITS = {

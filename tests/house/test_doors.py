@@ -39,7 +39,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "tree_sitter_bash": ("agentflow/permissions/shell_parser.py",),
     "yaml": ("agentflow/frontmatter.py",),
     "typer": ("agentflow/cli/",),
-    "sqlite3": ("agentflow/memory/file.py",),
+    "sqlite3": ("agentflow/memory/file.py", "agentflow/symbols/index.py"),
     "tokenizers": ("agentflow/memory/meaning.py",),
     "jinja2": ("agentflow/pages/templates.py",),
     "prompt_toolkit": ("agentflow/cli/line_editor.py",),

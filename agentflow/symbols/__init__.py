@@ -1,0 +1,1 @@
+"""Symbols: an index of what every file of a repository defines and uses, and a map of what matters in it."""
