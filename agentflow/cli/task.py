@@ -93,7 +93,7 @@ REASON = typer.Option("", "--reason", metavar="R", help="Why the check is skippe
 PAUSE_AFTER = typer.Option(
     None, "--pause-after", metavar="PHASE", help="Pause after this phase; `resume` continues."
 )
-PLAN = typer.Option(
+PLAN_FIRST = typer.Option(
     False, "--plan", help="Explore and plan first, by roles of their own. [default: only if complex]"
 )
 REVIEW = typer.Option(
@@ -145,7 +145,7 @@ def task(
     json: bool = arguments.ONE_JSON,
     events: str | None = arguments.EVENTS_FILE,
     pause_after: str | None = PAUSE_AFTER,
-    plan: bool = PLAN,
+    plan: bool = PLAN_FIRST,
     review: bool | None = REVIEW,
     sequential: bool = SEQUENTIAL,
     parallel: int | None = PARALLEL,

@@ -285,7 +285,7 @@ def test_a_question_is_answered_by_an_option_or_by_the_next_message(new_repo: Ne
 
     async def steps(agent: acp.Agent, _: Editor) -> None:
         session = await agent.new_session(cwd=str(repo.root), mcp_servers=[])
-        await agent.prompt(prompt=text_of("let add return the sum"), session_id=session.session_id)
+        await agent.prompt(prompt=text_of("explain how add works"), session_id=session.session_id)
 
     drive(repo, model, steps, editor)
     assert [option.name for option in editor.asked[0][1]] == ["the first", "the second"]
