@@ -1,6 +1,6 @@
 """What a source file defines, uses and imports, by the symbol query of its language."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,17 @@ if TYPE_CHECKING:
     from agentflow.languages.grammars import Node
 
 INDEXED = frozenset(suffix for grammar in GRAMMARS for suffix in grammar.suffixes)
+_LEAST_FILES = 20
+"""A repository with fewer source files is read and searched faster than a map of it, and tools cost tokens."""
 MAX_SOURCE_BYTES = 512 * 1024
 _LONG_LINES = 300
 """Bytes a line by which a file is no source that people wrote."""
 _MUCH = 20_000
+
+
+def is_worth_indexing(paths: Iterable[str]) -> bool:
+    """Return whether a repository has enough source for an index, its map and its tools."""
+    return sum(path[path.rfind(".") :] in INDEXED for path in paths) >= _LEAST_FILES
 
 
 class SymbolKind(StrEnum):

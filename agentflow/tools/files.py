@@ -34,7 +34,7 @@ FilePath = Annotated[str, Meta(min_length=1)]
 
 class ReadInput(Record):
     file_path: FilePath
-    offset: Annotated[int, Meta(ge=1, description="First line.")] = 1
+    offset: Annotated[int, Meta(ge=1)] = 1
     limit: Annotated[int, Meta(ge=1)] = MAX_LINES
 
 
@@ -67,7 +67,7 @@ def is_binary(content: bytes) -> bool:
 
 
 def read(wanted: ReadInput, context: ToolContext) -> Output:
-    """Show a text file, or a part of it, with line numbers."""
+    """Show a text file with line numbers."""
     if (image := show_file(wanted.file_path, context)) is not None:
         return image
     with suggest_near(context.workspace), context.workspace.open(wanted.file_path) as file:

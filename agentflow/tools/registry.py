@@ -21,7 +21,7 @@ from agentflow.tools.run_tests import RUN_TESTS
 from agentflow.tools.search import GLOB, GREP
 from agentflow.tools.shell import BASH, describe_shell_scope
 from agentflow.tools.submit import ASK, ESCALATE, SUBMIT_TOOLS
-from agentflow.tools.symbols import REFERENCES, RENAME, SYMBOLS
+from agentflow.tools.symbols import INDEX_TOOLS
 from agentflow.tools.todos import TODO_WRITE
 
 SUBMITS: Mapping[str, str] = {SUBMITTED_BY[tool.input]: tool.name for tool in SUBMIT_TOOLS}
@@ -52,7 +52,7 @@ _SHIPPED = (
     ASK,
     ESCALATE,
     *SUBMIT_TOOLS,
-    *(SYMBOLS, REFERENCES, RENAME),
+    *INDEX_TOOLS,
 )
 NAMES = frozenset({*(tool.name for tool in _SHIPPED), *WEB, *ELSEWHERE})
 """Every word that means a tool."""

@@ -13,7 +13,7 @@ class Lesson(Record):
 
 
 def remember(wanted: Lesson, context: ToolContext) -> Output:
-    """Keep a fact for later tasks, with the evidence id of what showed it."""
+    """Keep a fact for later tasks, with its evidence id."""
     if not 0 < len(wanted.text.strip()) <= MOST_CHARS:
         raise InvalidInput(f"text: one fact in at most {MOST_CHARS} characters")
     if context.ledger.find(wanted.evidence) is None:

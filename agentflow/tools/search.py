@@ -30,7 +30,7 @@ MAX_RESULTS = 100
 MAX_TEXT = 500
 """A longer line is cut when shown."""
 
-Pattern = Annotated[str, Meta(min_length=1, description="Such as `src/**/*.py`.")]
+Pattern = Annotated[str, Meta(min_length=1)]
 Where = Annotated[str, Meta(min_length=1)]
 _SUBJECTS = {"pattern": Subject.TEXT, "path": Subject.PATH}
 _RIPGREP = (
@@ -106,7 +106,7 @@ Engine = Callable[[Query], tuple[FoundLine, ...] | None]
 class GrepInput(Record):
     pattern: Annotated[str, Meta(min_length=1)]
     path: Where = "."
-    glob: Annotated[str | None, Meta(description="Only these files.")] = None
+    glob: str | None = None
     output_mode: Literal["content", "files_with_matches", "count"] = "files_with_matches"
     ignore_case: bool = field(default=False, name="-i")
     line_numbers: Annotated[bool, Meta(extra_json_schema={"deprecated": True})] = field(
@@ -128,7 +128,7 @@ def glob(wanted: GlobInput, context: ToolContext) -> Output:
 
 
 def grep(wanted: GrepInput, context: ToolContext) -> Output:
-    """Search lines by a regular expression; ignored and binary files are left out."""
+    """Search lines by a regular expression; not in ignored files."""
     query = Query(
         workspace=context.workspace,
         regex=compile_regex(wanted.pattern, ignore_case=wanted.ignore_case, multiline=wanted.multiline),

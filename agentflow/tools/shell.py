@@ -63,7 +63,7 @@ def describe_shell_scope(role: Role, tool: Tool) -> str:
 
 
 def bash(wanted: BashInput, context: ToolContext) -> Output:
-    """Run a command in a new bash at the root; return output and exit code."""
+    """Run a command in a new bash at the root."""
     if "\0" in wanted.command:
         raise InvalidInput("command: holds a NUL character")
     # ids come from the model's side, and one such as ../x must not choose the file

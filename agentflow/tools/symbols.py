@@ -108,6 +108,7 @@ def _tool(name: str, effect: Effect, kind: type[Record], call: Callable[[Any, To
 SYMBOLS = _tool("Symbols", Effect.READ, SymbolsInput, find_symbols)
 REFERENCES = _tool("References", Effect.READ, ReferencesInput, find_references)
 RENAME = _tool("Rename", Effect.WRITE, RenameInput, rename)
+INDEX_TOOLS = (SYMBOLS, REFERENCES, RENAME)
 
 
 @contextmanager

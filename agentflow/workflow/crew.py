@@ -37,6 +37,7 @@ from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
 from agentflow.tools.notebooks import NOTEBOOK_EDIT
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox, name_server_tools, offer_order
+from agentflow.tools.symbols import INDEX_TOOLS
 from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
 from agentflow.verdict.paths import describe_surface
@@ -179,7 +180,9 @@ class Crew(Record):
             skills=partial(offer_skills, self.skills, phase=phase, paths=task.paths, text=task.task),
             place=self._place_subagent,
         )
-        role = _fit_budget(self.roles.find_part(ROLE_OF[phase]), task, self.share)
+        role = self._drop_needless_tools(
+            _fit_budget(self.roles.find_part(ROLE_OF[phase]), task, self.share), task
+        )
         return factory.build_first(role, self._build_surroundings(task, phase, number).replace(angle=angle))
 
     def _fill_toolbox(self, phase: Phase) -> Toolbox:
@@ -188,6 +191,15 @@ class Crew(Record):
         if not writes or not any(path.endswith(".ipynb") for path in self.workspace.list_files()):
             return self.toolbox
         return Toolbox.of(*self.toolbox.tools, NOTEBOOK_EDIT)
+
+    def _drop_needless_tools(self, role: Role, task: TaskState) -> Role:
+        """Return a role without the tools of the index where there is none: each request carries them."""
+        from agentflow.symbols.read import is_worth_indexing  # noqa: PLC0415  # only where a role runs
+
+        if task.base_tree is None or is_worth_indexing(self.git.list_paths(task.base_tree)):
+            return role
+        names = {tool.name for tool in INDEX_TOOLS}
+        return role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in names))
 
     def _choose_model(self, task: TaskState, phase: Phase) -> tuple[Model, Mapping[str, str]]:
         """Return the model of a run, with the id of each tier; a found repair needs none that is paid."""

@@ -16,8 +16,6 @@ from agentflow.redact import redact_text
 from agentflow.settings import find_folders
 from agentflow.workflow.crew import Crew
 
-_LEAST_FILES = 5
-"""A repository with fewer source files is read faster than a map of it."""
 _GRACE_SECONDS = 0.5
 """How long the first request of a paid model waits for the map."""
 _BUILD_SECONDS = 600
@@ -32,12 +30,12 @@ class EarlyIndex:
         self._files: tuple[str, ...] = ()
 
     def start(self, crew: Crew, task: TaskState) -> None:
-        from agentflow.symbols.read import INDEXED  # noqa: PLC0415
+        from agentflow.symbols.read import is_worth_indexing  # noqa: PLC0415
 
         if task.tree is None or task.surroundings or crew.model.name == REPAIR:
             return
         files = crew.git.list_paths(task.tree)
-        if sum(os.path.splitext(path)[1] in INDEXED for path in files) >= _LEAST_FILES:  # noqa: PTH122
+        if is_worth_indexing(files):
             self._files = files
             self._begin(self._build, crew)
 

@@ -9,7 +9,9 @@ FILES = {
     "app/bill.py": "from app.report import tell\n\n\ndef send(amount):\n    return tell(amount)\n",
     "app/store.py": "def keep(amount):\n    return [amount]\n",
     "app/__init__.py": "",
+    **{f"app/parts/part{number}.py": f"PART = {number}\n" for number in range(20)},
 }
+"""Of fewer files no map is made."""
 
 
 def test_a_role_sees_the_code_around_its_task_and_renames_it(new_repo: NewRepo) -> None:
