@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 INDEXED = frozenset(suffix for grammar in GRAMMARS for suffix in grammar.suffixes)
 _LEAST_FILES = 20
-"""A repository with fewer source files is read and searched faster than a map of it, and tools cost tokens."""
+"""A repository with fewer source files is searched faster than a map of it is read; the tools cost tokens."""
 MAX_SOURCE_BYTES = 512 * 1024
 _LONG_LINES = 300
 """Bytes a line by which a file is no source that people wrote."""
