@@ -9,6 +9,7 @@ from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
 from agentflow.memory.file import MemoryFile
 from agentflow.memory.keep import make_learning
 from agentflow.memory.place import find_memory_file
+from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import find, read_evidence
 from agentflow.workspace.git import Git
 
@@ -21,6 +22,17 @@ def open_memory(git: Git) -> Iterator[MemoryFile | None]:
         yield None
         return
     with MemoryFile(path) as memory:
+        yield memory
+
+
+@contextmanager
+def change_memory(git: Git) -> Iterator[MemoryFile]:
+    """Yield a repository's memory to a person who changes it; not while a task is at work.
+
+    Without a sandbox a role's own command could otherwise put its words in the person's mouth.
+    Raises TaskLocked.
+    """
+    with hold_writer_lock(git.root), MemoryFile(find_memory_file(git, os.environ)) as memory:
         yield memory
 
 
@@ -38,10 +50,10 @@ def require_entry(memory: MemoryFile | None, number: int) -> MemoryEntry:
     return found
 
 
-def keep_learning(git: Git, text: str, cited: str = "") -> None:
+def keep_learning(git: Git, text: str, cited: str = "") -> MemoryEntry:
     """Keep what a person learnt; `cited` is evidence of the newest task, or `TASK/ev-0001`.
 
-    Raises StateError where there is no such evidence.
+    Raises StateError where there is no such evidence, TaskLocked while a task is at work.
     """
     task, shown = "", None
     if cited:
@@ -51,5 +63,7 @@ def keep_learning(git: Git, text: str, cited: str = "") -> None:
         shown = next((one for one in read_evidence(folder) if one.id == number), None)
         if shown is None:
             raise StateError(f"there is no evidence {number} in {task}", hint="agentflow evidence lists it")
-    with MemoryFile(find_memory_file(git, os.environ)) as memory:
-        memory.add((make_learning(text, PERSON, task, shown),))
+    learning = make_learning(text, PERSON, task, shown)
+    with change_memory(git) as memory:
+        memory.add((learning,))
+        return memory.find_key(learning.key)

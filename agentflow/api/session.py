@@ -76,7 +76,7 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
             focus=request.focus,
             overrides=request.overrides,
             invoked=request.invoked,
-            remembers=request.memory and setup.settings.memory == "on" and not recorded,
+            remembers=recorded.remembers if recorded else request.memory and setup.settings.memory == "on",
             recalled=recorded.recalled if recorded else (),
             asked_by=request.asked_by or os.environ.get(ASKED_BY, ""),
             budget=Budget(  # the command line's limits, else the repository's

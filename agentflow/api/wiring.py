@@ -202,7 +202,7 @@ def _watch_hooks(setup: Setup, task: TaskState) -> Watch:
 
 def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool = False) -> Crew:
     """Return the crew of a task whose folder exists; `attended`: a person can be asked at once."""
-    model = observe_model(setup.model, store.emit)
+    model, chosen = observe_model(setup.model, store.emit), parse_choice(setup.model.name)
     live = find_live(model)
     if live:
         model = live = live.limit_by(Meter(store.task.budget, store.task.usage))
@@ -217,7 +217,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         sandbox=setup.sandbox,
         roles=setup.roles,
         model=model,
-        grace=setup.settings.first_request_seconds if parse_choice(model.name).is_live else None,
+        grace=setup.settings.first_request_seconds if chosen.is_live else None,
         models=list_tier_models(setup.model.name, setup.settings),
         toolbox=setup.toolbox,
         store=store,
@@ -246,7 +246,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         denied=partial(find_denied_tools, setup.rules),
         webhook=setup.settings.webhook,
         mutate=partial(_mutate, setup),
-        find_memory=partial(find_memory_file, setup.git, os.environ),
+        find_memory=None if chosen.kind == "replay" else partial(find_memory_file, setup.git, os.environ),
     )
     return crew.replace(reach=live.reach) if live else crew
 

@@ -4,22 +4,23 @@ from pathlib import Path
 
 import typer
 
-from agentflow.api.memory import keep_learning, list_memory, open_memory, require_entry
+from agentflow.api.memory import change_memory, keep_learning, list_memory, open_memory, require_entry
 from agentflow.cli.arguments import FOLDER, JSON, TextCommand, make_group, read_words
 from agentflow.cli.printing import say, tell_result, write_result
-from agentflow.core.errors import UsageError
+from agentflow.core.errors import StateError, UsageError
 from agentflow.memory.entry import EntryKind, MemoryEntry
 from agentflow.memory.file import to_row
-from agentflow.redact import format_count, to_one_line
+from agentflow.redact import to_one_line
 from agentflow.view.text import Line, Style, line, span
 from agentflow.workspace.git import open_repository
 
 memory = make_group()
 _NUMBER = typer.Argument(..., metavar="ID", help="The number of an entry, as `list` shows it.")
-_KIND = typer.Option(None, "--kind", help="Only these.")
-_MOST = typer.Option(50, "-n", min=1, metavar="N", help="How many, the newest first.")
+_KIND = typer.Option(None, "--kind", help="Show only this kind.")
+_MOST = typer.Option(50, "-n", min=1, metavar="N", help="Show at most N, the newest first.")
 _TEXT = typer.Argument(None, metavar="TEXT", help="The text; it needs no quotes.")
 _SHOWN = 200
+_EMPTY = "No memory of this repository yet. Tasks add to it, and so does `agentflow learn TEXT`."
 
 
 def _draw(entry: MemoryEntry, why: str = "") -> Line:
@@ -42,7 +43,7 @@ def list_entries(
 ) -> None:
     """List what is remembered of this repository."""
     found = list_memory(open_repository(folder), kind, most)
-    rows = [*map(_draw, found)] or [line("nothing is remembered of this repository yet")]
+    rows = [*map(_draw, found)] or [line(_EMPTY)]
     tell_result([to_row(one) for one in found], rows, json=json)
 
 
@@ -64,55 +65,64 @@ def search_entries(
     text = read_words(words or [], "agentflow memory search rounding of discounts")
     with open_memory(open_repository(folder)) as opened:
         hits = opened.search(text, 10, kind=kind) if opened else ()
-    rows = [_draw(hit.entry, hit.why) for hit in hits] or [line("nothing that is remembered fits")]
+    rows = [_draw(hit.entry, hit.why) for hit in hits] or [line("No entry matches.")]
     tell_result([{**to_row(hit.entry), "why": hit.why} for hit in hits], rows, json=json)
 
 
 @memory.command("forget", epilog="Example: agentflow memory forget 12 13")
 def forget_entries(
     numbers: list[int] | None = typer.Argument(None, metavar="ID…", help="The numbers of entries."),
-    task: str | None = typer.Option(None, "--task", metavar="TASK", help="All that a task left."),
-    everything: bool = typer.Option(False, "--all", help="All that is remembered of this repository."),
+    task: str | None = typer.Option(None, "--task", metavar="TASK", help="Delete everything from one task."),
+    everything: bool = typer.Option(False, "--all", help="Delete all of this repository's memory."),
     folder: Path = FOLDER,
 ) -> None:
-    """Delete entries, so that the file does not hold them any more."""
+    """Delete entries for good."""
     if bool(numbers) + bool(task) + everything != 1:
         raise UsageError("say what to forget", hint="one or more IDs, --task TASK, or --all")
     wanted: list[dict[str, object]] = [{"id": one} for one in numbers or ()]
     wanted = wanted or [{"task": task} if task else {}]
-    with open_memory(open_repository(folder)) as opened:
+    with change_memory(open_repository(folder)) as opened:
         for number in numbers or ():
             require_entry(opened, number)
-        count = sum(opened.forget(each) for each in wanted) if opened else 0
-    say(f"forgot {format_count(count, 'entry').replace('entrys', 'entries')}")
+        count = sum(opened.forget(each) for each in wanted)
+    if task and not count:
+        raise StateError(
+            f"no entry is from task {task}", hint="agentflow memory list --json names their tasks"
+        )
+    say(f"Deleted {count:,} {'entry' if count == 1 else 'entries'}.")
 
 
 @memory.command(
     "edit", cls=TextCommand, epilog="Example: agentflow memory edit 12 amounts are rounded half up"
 )
 def edit_entry(number: int = _NUMBER, words: list[str] | None = _TEXT, folder: Path = FOLDER) -> None:
-    """Put your words in place of an entry's."""
+    """Replace an entry's text."""
     text = read_words(words or [], "agentflow memory edit 12 amounts are rounded half up")
-    with open_memory(open_repository(folder)) as opened:
+    with change_memory(open_repository(folder)) as opened:
         found = require_entry(opened, number)
-        assert opened is not None
         opened.edit(found, text)
-    say(f"changed {found.kind} {number}")
+    say(f"Changed {found.kind} {number}.")
 
 
 @memory.command("export", epilog="Example: agentflow memory export --kind learning .claude/learnings.md")
 def export_entries(
     target: Path | None = typer.Argument(None, metavar="FILE", help="Where to. [default: stdout]"),
     kind: EntryKind | None = _KIND,
+    force: bool = typer.Option(False, "--force", help="Overwrite FILE if it exists."),
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
-    """Write what is remembered as Markdown or JSON; `--kind learning` fits into .claude/learnings.md."""
+    """Write what is remembered as Markdown or JSON; `--kind learning` fits into .claude/learnings.md.
+
+    Markdown leaves out what is set aside.
+    """
     found = list_memory(open_repository(folder), kind)
     if json:
         tell_result([to_row(one) for one in found], (), json=True)
         return
-    text = "\n".join(_format(one) for one in found)
+    text = "\n".join(_format(one) for one in found if not one.against)
+    if target is not None and target.exists() and not force:
+        raise UsageError(f"{target} exists", hint="--force overwrites it")
     if target is None:
         say(text)
         return
@@ -120,9 +130,8 @@ def export_entries(
 
 
 def _format(one: MemoryEntry) -> str:
-    against = f" Set aside: {one.against}." if one.against else ""
     first, *rest = one.text.splitlines() or [""]
-    return "\n".join((f"- {first} <!-- {one.kind}, {one.origin} -->{against}", *(f"  {row}" for row in rest)))
+    return "\n".join((f"- {first} <!-- {one.kind}, {one.origin} -->", *(f"  {row}" for row in rest)))
 
 
 def learn(
@@ -134,8 +143,9 @@ def learn(
 ) -> None:
     """Keep a fact about this repository for later tasks.
 
-    With evidence it is set aside once the same command ends otherwise.
+    With --evidence, it is set aside where that command passes instead of failing in a later task, or the
+    reverse.
     """
     text = read_words(words or [], "agentflow learn the tests need TZ=UTC")
-    keep_learning(open_repository(folder), text, evidence)
-    say("kept for later tasks; agentflow memory list shows it")
+    kept = keep_learning(open_repository(folder), text, evidence)
+    say(f"Saved as entry {kept.id}. Later tasks will see it.")

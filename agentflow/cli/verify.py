@@ -484,9 +484,9 @@ def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: Task
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
     found = recorded.first_try and recorded.first_try.replace(refused="")
     known = to_builtins(recorded.replace(first_try=found))
-    kept = ("surroundings", "repo_map", "instructions", "excerpts", "first_try", "recalled")
+    kept = ("surroundings", "repo_map", "instructions", "excerpts", "first_try", "recalled", "remembers")
     then = {key: known[key] for key in kept}
-    fields = {**first, **{key: to_builtins(fresh)[key] for key in keys}, **then, "remembers": False}
+    fields = {**first, **{key: to_builtins(fresh)[key] for key in keys}, **then}
     return fit(TaskState, fields)
 
 
@@ -495,6 +495,7 @@ def _run(setup: Setup, store: TaskStore, recorded: TaskState, folder: Path) -> T
         recall_messages=_recall_messages(folder),
         recorded_conversation=_find_conversation(folder),
         webhook=None,
+        find_memory=None,
     )
     beside = recorded.beside if isinstance(recorded.beside, ChecksBeside) else None
     crew = crew.replace(grace=0 if beside else None, recorded_beside=beside)

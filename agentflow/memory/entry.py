@@ -25,9 +25,9 @@ class MemoryEntry(Record):
     at: str
     """When it happened, as in `2026-01-02T03:04:05Z`."""
     by: str
-    """`you`, a role, the program, or what else drove the task."""
+    """Whose words they are: `you`, a role or a program; of a task, who asked for it."""
     key: str
-    """The same for what replaces it, such as a task that was resumed and ended again."""
+    """Identity: a later entry with this key replaces this one, as where a task goes on and ends again."""
     gist: str = ""
     """What of a long text is searched by meaning; empty for all of it."""
     task: str = ""
@@ -37,6 +37,8 @@ class MemoryEntry(Record):
     exit_code: int | None = None
     against: str = ""
     """What speaks against it since; then it is kept and shown, but not recalled."""
+    is_undone: bool = False
+    """Its task was undone, so that no later run of its command clears the mark."""
     id: int = 0
 
     @property
@@ -45,23 +47,25 @@ class MemoryEntry(Record):
 
     @property
     def origin(self) -> str:
-        """Say who it is from and what shows it, in short."""
+        """Say whose words it holds and what shows it, in short.
+
+        A task's entry quotes roles, and they may have quoted a file: it is never the person's words.
+        """
         shown = f", {self.evidence} of {self.task}" if self.evidence else ""
-        return f"{self.day}, {self.by}{shown}"
+        by = f"agentflow, asked by {self.by}" if self.kind is EntryKind.TASK else self.by
+        return f"{self.day}, {by}{shown}"
 
 
 class Hit(Record):
     """An entry that a search found, and by which rank of which list."""
 
     entry: MemoryEntry
-    by_words: int | None = None
     by_meaning: int | None = None
     shared: tuple[str, ...] = ()
     """The words of the search that it has too."""
 
     @property
     def why(self) -> str:
-        """Say why it was found."""
         words = f"words: {', '.join(self.shared[:5])}" if self.shared else ""
         near = f"meaning: nearest {self.by_meaning}" if self.by_meaning else ""
         return "; ".join(filter(None, (words, near)))

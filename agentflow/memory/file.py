@@ -39,17 +39,22 @@ _SCHEMA = f"""
 create table entries (
   id integer primary key autoincrement, key text unique not null, kind text not null, text text not null,
   at text not null, by text not null, gist text not null, task text not null, evidence text not null,
-  command text not null, exit_code integer, against text not null, terms text not null, coded integer not null
+  command text not null, exit_code integer, against text not null, is_undone integer not null,
+  terms text not null, coded integer not null
 );
 create index by_kind on entries (kind, at);
 create index by_task on entries (task);
 create index uncoded on entries (id) where not coded and kind != 'message';
 create virtual table words using fts5 (terms, content='entries', content_rowid='id', detail=none);
+create table replaced (key text primary key) without rowid;
 create table counts (term text primary key, entries integer not null) without rowid;
 create table codes (block integer primary key, codes blob not null);
 pragma user_version = {_VERSION};
 """
-_FIELDS = ("key", "kind", "text", "at", "by", "gist", "task", "evidence", "command", "exit_code", "against")
+_FIELDS = (
+    *("key", "kind", "text", "at", "by", "gist", "task", "evidence", "command", "exit_code"),
+    *("against", "is_undone"),
+)
 
 
 class MemoryFile:
@@ -113,12 +118,13 @@ class MemoryFile:
             self._sql.execute("commit")
 
     def add(self, entries: Iterable[MemoryEntry]) -> None:
-        """Keep entries, each in place of what has its key, without secrets."""
+        """Keep entries without secrets, each in place of what has its key; not what a person replaced."""
         with self._write():
             for entry in entries:
-                earlier = self._select("key = ?", entry.key)
-                self._drop(earlier)
-                self._insert(entry, earlier[0].id if earlier else None)
+                if not self._sql.execute("select 1 from replaced where key = ?", (entry.key,)).fetchone():
+                    earlier = self._select("key = ?", entry.key)
+                    self._drop(earlier)
+                    self._insert(entry, earlier[0].id if earlier else None)
 
     def _insert(self, entry: MemoryEntry, number: int | None) -> None:
         text = redact_text(entry.text)[:_MOST_CHARS]
@@ -173,7 +179,8 @@ class MemoryFile:
         statement = f"select {', '.join(names)} from entries where {where} order by {order}"  # noqa: S608
         with self._tell_damage():
             rows = self._sql.execute(statement, values).fetchall()
-        return tuple(fit(MemoryEntry, dict(zip(names, row, strict=True))) for row in rows)
+        found = (dict(zip(names, row, strict=True)) for row in rows)
+        return tuple(fit(MemoryEntry, {**row, "is_undone": bool(row["is_undone"])}) for row in found)
 
     def list_entries(self, kind: EntryKind | None = None, most: int = -1) -> tuple[MemoryEntry, ...]:
         """Return the entries of a kind or all, the newest first."""
@@ -190,6 +197,10 @@ class MemoryFile:
         """Return the entry of an id."""
         return next(iter(self._select("id = ?", number)), None)
 
+    def find_key(self, key: str) -> MemoryEntry:
+        """Return the entry with a key, which was just written."""
+        return self._select("key = ?", key)[0]
+
     def forget(self, where: Mapping[str, object] | None = None) -> int:
         """Delete the entries with these values, or all, so that the file does not hold them any more."""
         wanted = where or {}
@@ -197,15 +208,25 @@ class MemoryFile:
         with self._write():
             gone = self._select(condition, *wanted.values())
             self._drop(gone)
+            self._replace(gone)
             if gone:  # a deleted term stays in the index until it is merged
                 self._sql.execute("insert into words (words) values ('optimize')")
         with self._tell_damage():
             self._sql.execute("pragma wal_checkpoint(truncate)")
         return len(gone)
 
+    def _replace(self, entries: Iterable[MemoryEntry]) -> None:
+        """Have their task, if it goes on and ends again, not write them anew."""
+        keys = ((entry.key,) for entry in entries if entry.task)
+        self._sql.executemany("insert or ignore into replaced values (?)", keys)
+
     def edit(self, entry: MemoryEntry, text: str) -> None:
-        """Put a person's words in place of an entry's; what spoke against it is over."""
-        self.add((entry.replace(text=text, gist="", by=PERSON, against=""),))
+        """Put a person's words in place of an entry's; no evidence speaks for or against them."""
+        known = {name: getattr(entry, name) for name in ("kind", "at", "task")}
+        with self._write():
+            self._drop((entry,))
+            self._replace((entry,))
+            self._insert(MemoryEntry(**known, text=text, by=PERSON, key=f"edited:{entry.id}"), entry.id)
 
     def weigh(self, task: str, ran: Mapping[str, tuple[str, int]]) -> None:
         """Mark the learnings of other tasks whose command has ended otherwise since, and clear such marks.
@@ -214,7 +235,8 @@ class MemoryFile:
         are told apart.
         """
         with self._write():
-            for one in self._select("kind = ? and command != '' and task != ?", EntryKind.LEARNING, task):
+            where = "kind = ? and command != '' and task != ? and not is_undone"
+            for one in self._select(where, EntryKind.LEARNING, task):
                 if one.command in ran and one.exit_code is not None:
                     evidence, code = ran[one.command]
                     differs = (code == 0) != (one.exit_code == 0)
@@ -225,10 +247,11 @@ class MemoryFile:
         """Mark everything that a task left, such as one that was undone."""
         with self._write():
             for one in self._select("task = ? and kind != ?", task, EntryKind.MESSAGE):
-                self._set_against(why, one)
+                self._set_against(why, one, is_undone=True)
 
-    def _set_against(self, against: str, one: MemoryEntry) -> None:
-        self._sql.execute("update entries set against = ? where id = ?", (against, one.id))
+    def _set_against(self, against: str, one: MemoryEntry, *, is_undone: bool = False) -> None:
+        change = "update entries set against = ?, is_undone = ? where id = ?"
+        self._sql.execute(change, (against, is_undone, one.id))
 
     def search(self, text: str, most: int = 5, *, kind: EntryKind | None = None) -> tuple[Hit, ...]:
         """Return the entries that fit a text best by words and by meaning, without those set aside."""
@@ -249,7 +272,6 @@ class MemoryFile:
         return tuple(
             Hit(
                 entry=one,
-                by_words=words.get(one.id),
                 by_meaning=near.get(one.id),
                 shared=find_shared(one.text, frozenset(terms)),
             )
@@ -266,9 +288,6 @@ class MemoryFile:
             number: sum(weights.get(term, 0) for term in {*terms}) / sum(weights.values())
             for number, terms in known.items()
         }
-
-    def _find_standing(self, number: int) -> MemoryEntry | None:
-        return next(iter(self._select("id = ? and against = ''", number)), None)
 
     def _rank_by_words(self, known: Mapping[str, int], kind: EntryKind | None) -> list[int]:
         """Return the ids of entries by bm25, asking for the rarest terms until enough entries have them."""

@@ -28,8 +28,8 @@ _CALL = b'"name":"%s","input":' % REMEMBER.name.encode()
 """Stands in a run's file where the tool was called, not where it was offered."""
 _LINE = 300
 _MOST_FINDINGS = 5
-FindFile = Callable[[], Path]
-"""Returns where the memory of the task's repository is kept."""
+FindFile = Callable[[], Path] | None
+"""Returns where the memory of the task's repository is kept; None where nothing is recalled or kept."""
 
 
 def _open(path: Path) -> "MemoryFile":
@@ -40,7 +40,7 @@ def _open(path: Path) -> "MemoryFile":
 
 def recall_for_task(task: TaskState, find_file: FindFile, emit: Callable[[Event], None]) -> TaskState:
     """Return a new task with what it is given of earlier ones; a memory that fails stops no task."""
-    if not task.remembers or task.recalled:
+    if not task.remembers or task.recalled or find_file is None:
         return task
     try:
         path = find_file()
@@ -60,7 +60,7 @@ def recall_for_task(task: TaskState, find_file: FindFile, emit: Callable[[Event]
 
 def keep_task(task: TaskState, folder: Path, find_file: FindFile, emit: Callable[[Event], None]) -> None:
     """Keep what an ended task was about, how it ended and what was learnt, in place of an earlier end."""
-    if not task.remembers:
+    if not task.remembers or find_file is None:
         return
     try:
         evidence = {one.id: one for one in read_evidence(folder)}
@@ -126,7 +126,11 @@ def _list_learnings(task: TaskState, folder: Path, evidence: dict[str, Evidence]
     for path in sorted((folder / "runs").glob("*.jsonl")):
         for role, given in _find_lessons(path) if _CALL in path.read_bytes() else ():
             if shown := evidence.get(str(given.get("evidence"))):
-                yield make_learning(str(given.get("text")), role, task.task_id, shown)
+                yield make_learning(str(given.get("text")), _name_role(role), task.task_id, shown)
+
+
+def _name_role(role: str) -> str:
+    return f"role {role}" if role == PERSON else role
 
 
 def _find_lessons(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -48,7 +48,7 @@ def _fill(groups: Iterable[Iterable[Hit]], terms: frozenset[str], chars: int) ->
             left -= len(one.line) + 3
             if left < 0:
                 left += len(one.line) + 3
-                break
+                continue
             yield one
 
 

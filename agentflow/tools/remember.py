@@ -17,7 +17,7 @@ def remember(wanted: Lesson, context: ToolContext) -> Output:
     if not 0 < len(wanted.text.strip()) <= MOST_CHARS:
         raise InvalidInput(f"text: one fact in at most {MOST_CHARS} characters")
     if context.ledger.find(wanted.evidence) is None:
-        raise InvalidInput(f"this task has no evidence {wanted.evidence}: name a command that showed it")
+        raise InvalidInput(f"unknown evidence {wanted.evidence}: cite a command of this task, as ev-0003")
     return Output(content="kept for later tasks")
 
 

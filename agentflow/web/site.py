@@ -100,9 +100,9 @@ class Site:
 
     def show_memory(self) -> str:
         """Return the page of what is remembered of the repository, the newest first."""
-        found = list_memory(self._homes[self._root], most=_MOST_REMEMBERED + 1)
-        more, shown = len(found) > _MOST_REMEMBERED, found[:_MOST_REMEMBERED]
-        kinds = [(f"{kind.capitalize()}s", [one for one in shown if one.kind is kind]) for kind in EntryKind]
+        home = self._homes[self._root]
+        kinds = [(f"{kind.capitalize()}s", list_memory(home, kind, _MOST_REMEMBERED)) for kind in EntryKind]
+        more = any(len(entries) == _MOST_REMEMBERED for _, entries in kinds)
         return self._fill_page("web/memory.html", title="Memory", up="./", kinds=kinds, more=more)
 
     def show_task(self, task_id: str) -> str:

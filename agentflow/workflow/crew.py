@@ -37,6 +37,7 @@ from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
 from agentflow.tools.notebooks import NOTEBOOK_EDIT
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox, name_server_tools, offer_order
+from agentflow.tools.remember import REMEMBER
 from agentflow.tools.symbols import INDEX_TOOLS
 from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
@@ -122,7 +123,7 @@ class Crew(Record):
     """Tells which lines no test notices of what differs from a tree, as `ToolContext.mutate` does."""
     recorded_conversation: Run | None = None
     """The conversation that a recorded task went on with, where a task is replayed."""
-    find_memory: Callable[[], Path] = Path
+    find_memory: Callable[[], Path] | None = None
     """Returns where the memory of the repository is kept."""
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
     """Returns what a person said in the recorded task, by run and turns, where a task is replayed."""
@@ -193,12 +194,12 @@ class Crew(Record):
         return Toolbox.of(*self.toolbox.tools, NOTEBOOK_EDIT)
 
     def _drop_needless_tools(self, role: Role, task: TaskState) -> Role:
-        """Return a role without the tools of the index where there is none: each request carries them."""
+        """Return a role without tools of an index or a memory that is not there: each request has them."""
         from agentflow.symbols.read import is_worth_indexing  # noqa: PLC0415  # only where a role runs
 
-        if task.base_tree is None or is_worth_indexing(self.git.list_paths(task.base_tree)):
-            return role
-        names = {tool.name for tool in INDEX_TOOLS}
+        names = set[str]() if task.remembers else {REMEMBER.name}
+        if task.base_tree is not None and not is_worth_indexing(self.git.list_paths(task.base_tree)):
+            names |= {tool.name for tool in INDEX_TOOLS}
         return role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in names))
 
     def _choose_model(self, task: TaskState, phase: Phase) -> tuple[Model, Mapping[str, str]]:

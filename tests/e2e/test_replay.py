@@ -113,7 +113,8 @@ def test_another_request_is_where_it_first_differs(done: Repo) -> None:
 def test_recorded_replies_are_a_model_for_a_task(done: Repo) -> None:
     name = done.folder.name
     done.git("checkout", "-q", "calc.py")
-    assert done.run("task", play.WHOLE_CREW, "--model", f"replay:{name}").code == 0
+    again = done.run("task", play.WHOLE_CREW, "--model", f"replay:{name}")
+    assert again.code == 0, again.out + again.err
     other = done.run("task", "document double", "--model", f"replay:{name}")
     assert other.code == 6
     assert "another request than was recorded" in other.out + other.err

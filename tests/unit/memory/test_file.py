@@ -214,3 +214,24 @@ def test_two_processes_write_at_once_and_a_killed_one_leaves_whole_writes(path: 
         assert all(halves.count(each) == 2 for each in halves), "both halves of a write or none"
         memory.add((learning("goes on"),))
         assert memory.search("goes on", 1)[0].entry.text == "goes on"
+
+
+def test_what_a_person_changed_or_deleted_is_not_written_anew_by_its_task(path: Path) -> None:
+    kept = learning("the port is 1", key="learning:t:1", task="t", command="check", exit_code=0)
+    gone = learning("the host is a", key="learning:t:2", task="t")
+    with MemoryFile(path, no_meaning) as memory:
+        memory.add((kept, gone))
+        memory.edit(memory.find_key(kept.key), "the port is 2")
+        memory.forget({"id": memory.find_key(gone.key).id})
+        memory.add((kept, gone))  # the task goes on and ends again
+        assert texts(memory) == ["the port is 2"]
+        memory.weigh("later", {"check": ("ev-0001", 1)})
+        assert memory.list_entries()[0].against == ""
+
+
+def test_a_run_that_ends_as_before_brings_back_nothing_of_a_task_that_was_undone(path: Path) -> None:
+    with MemoryFile(path, no_meaning) as memory:
+        memory.add((learning("the port is 1", task="t", command="check", exit_code=0),))
+        memory.reject("t", "its task was undone")
+        memory.weigh("later", {"check": ("ev-0001", 0)})
+        assert memory.list_entries()[0].against == "its task was undone"
