@@ -65,5 +65,4 @@ def keep_learning(git: Git, text: str, cited: str = "") -> MemoryEntry:
             raise StateError(f"there is no evidence {number} in {task}", hint="agentflow evidence lists it")
     learning = make_learning(text, PERSON, task, shown)
     with change_memory(git) as memory:
-        memory.add((learning,))
-        return memory.find_key(learning.key)
+        return memory.keep(learning)

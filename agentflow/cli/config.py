@@ -105,6 +105,9 @@ def _list_settings(folder: Path) -> list[dict[str, Any]]:
         sources = [path] if mine[key] != default[key] else []
         sources += [PROJECT_FILE] if value != mine[key] else []
         rows[key] = {"key": key, "value": value, "source": ", ".join(sources) or "default"}
+    if own.webhook:  # its path or user often is a key
+        place = urlsplit(own.webhook)
+        rows["webhook"]["value"] = f"{place.scheme}://{place.hostname}/…"
     for name, value in to_builtins(own.limits.fit_window(None)).items():
         source = "default" if value == default["limits"].get(name) or mine["limits"][name] is None else path
         rows[f"limits.{name}"] = {"key": f"limits.{name}", "value": value, "source": source}

@@ -15,9 +15,12 @@ from agentflow.view.text import Line, Style, line, span
 from agentflow.workspace.git import open_repository
 
 memory = make_group()
-_NUMBER = typer.Argument(..., metavar="ID", help="The number of an entry, as `list` shows it.")
+_MOST_ID = 2**63 - 1
+"""What SQLite can count."""
+_NUMBER = typer.Argument(..., max=_MOST_ID, metavar="ID", help="The number of an entry, as `list` shows it.")
+_NUMBERS = typer.Argument(None, max=_MOST_ID, metavar="ID…", help="The numbers of entries.")
 _KIND = typer.Option(None, "--kind", help="Show only this kind.")
-_MOST = typer.Option(50, "-n", min=1, metavar="N", help="Show at most N, the newest first.")
+_MOST = typer.Option(50, "-n", min=1, max=_MOST_ID, metavar="N", help="Show at most N, the newest first.")
 _TEXT = typer.Argument(None, metavar="TEXT", help="The text; it needs no quotes.")
 _SHOWN = 200
 _EMPTY = "No memory of this repository yet. Tasks add to it, and so does `agentflow learn TEXT`."
@@ -71,7 +74,7 @@ def search_entries(
 
 @memory.command("forget", epilog="Example: agentflow memory forget 12 13")
 def forget_entries(
-    numbers: list[int] | None = typer.Argument(None, metavar="ID…", help="The numbers of entries."),
+    numbers: list[int] | None = _NUMBERS,
     task: str | None = typer.Option(None, "--task", metavar="TASK", help="Delete everything from one task."),
     everything: bool = typer.Option(False, "--all", help="Delete all of this repository's memory."),
     folder: Path = FOLDER,

@@ -67,7 +67,8 @@ class MemoryFile:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        self._sql = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
+        with self._tell_damage():
+            self._sql = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
         try:
             self._prepare()
         except BaseException:
@@ -101,7 +102,7 @@ class MemoryFile:
     def _tell_damage(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError, TypeError, IndexError) as error:  # rows may be damaged, too
             hint = "if it is damaged, move it away: the next task begins a new one"
             raise ConfigError(f"the memory in {self._path} cannot be used: {error}", hint=hint) from None
 
@@ -116,6 +117,13 @@ class MemoryFile:
                 self._sql.execute("rollback")
                 raise
             self._sql.execute("commit")
+
+    def keep(self, entry: MemoryEntry) -> MemoryEntry:
+        """Keep what a person says now, also what they replaced before, and return it as it is kept."""
+        with self._write():
+            self._sql.execute("delete from replaced where key = ?", (entry.key,))
+        self.add((entry,))
+        return self._select("key = ?", entry.key)[0]
 
     def add(self, entries: Iterable[MemoryEntry]) -> None:
         """Keep entries without secrets, each in place of what has its key; not what a person replaced."""
@@ -179,8 +187,8 @@ class MemoryFile:
         statement = f"select {', '.join(names)} from entries where {where} order by {order}"  # noqa: S608
         with self._tell_damage():
             rows = self._sql.execute(statement, values).fetchall()
-        found = (dict(zip(names, row, strict=True)) for row in rows)
-        return tuple(fit(MemoryEntry, {**row, "is_undone": bool(row["is_undone"])}) for row in found)
+            found = (dict(zip(names, row, strict=True)) for row in rows)
+            return tuple(fit(MemoryEntry, {**row, "is_undone": bool(row["is_undone"])}) for row in found)
 
     def list_entries(self, kind: EntryKind | None = None, most: int = -1) -> tuple[MemoryEntry, ...]:
         """Return the entries of a kind or all, the newest first."""
@@ -196,10 +204,6 @@ class MemoryFile:
     def find(self, number: int) -> MemoryEntry | None:
         """Return the entry of an id."""
         return next(iter(self._select("id = ?", number)), None)
-
-    def find_key(self, key: str) -> MemoryEntry:
-        """Return the entry with a key, which was just written."""
-        return self._select("key = ?", key)[0]
 
     def forget(self, where: Mapping[str, object] | None = None) -> int:
         """Delete the entries with these values, or all, so that the file does not hold them any more."""

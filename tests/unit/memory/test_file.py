@@ -2,10 +2,12 @@
 
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -221,12 +223,14 @@ def test_what_a_person_changed_or_deleted_is_not_written_anew_by_its_task(path: 
     gone = learning("the host is a", key="learning:t:2", task="t")
     with MemoryFile(path, no_meaning) as memory:
         memory.add((kept, gone))
-        memory.edit(memory.find_key(kept.key), "the port is 2")
-        memory.forget({"id": memory.find_key(gone.key).id})
+        last, first = memory.list_entries()
+        memory.edit(first, "the port is 2")
+        memory.forget({"id": last.id})
         memory.add((kept, gone))  # the task goes on and ends again
         assert texts(memory) == ["the port is 2"]
         memory.weigh("later", {"check": ("ev-0001", 1)})
         assert memory.list_entries()[0].against == ""
+        assert memory.keep(gone).text == "the host is a", "said once more by a person"
 
 
 def test_a_run_that_ends_as_before_brings_back_nothing_of_a_task_that_was_undone(path: Path) -> None:
@@ -235,3 +239,19 @@ def test_a_run_that_ends_as_before_brings_back_nothing_of_a_task_that_was_undone
         memory.reject("t", "its task was undone")
         memory.weigh("later", {"check": ("ev-0001", 0)})
         assert memory.list_entries()[0].against == "its task was undone"
+
+
+@pytest.mark.parametrize("change", ["kind = 'zzz'", "text = x'ff00ff'"])
+def test_a_damaged_row_is_told_as_such(path: Path, change: str) -> None:
+    with MemoryFile(path, no_meaning) as memory:
+        memory.add((learning("the port is 1"),))
+    with closing(sqlite3.connect(path)) as sql, sql:
+        sql.execute(f"update entries set {change}")
+    with MemoryFile(path, no_meaning) as memory, pytest.raises(ConfigError, match="cannot be used"):
+        memory.list_entries()
+
+
+def test_a_folder_in_the_place_of_the_file_is_told_as_such(path: Path) -> None:
+    path.mkdir(parents=True)
+    with pytest.raises(ConfigError, match="cannot be used"):
+        MemoryFile(path, no_meaning)
