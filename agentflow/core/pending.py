@@ -170,7 +170,7 @@ class Pending(Record):
         return f"agentflow answer {task_id} {choices or 'WORDS'}"
 
 
-class Terms(Record):
+class ApprovalTerms(Record):
     """What the user's settings require of an approval."""
 
     needed: int = 1
