@@ -10,7 +10,7 @@ from msgspec import Meta
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName, Fault
 from agentflow.core.messages import ContextLimits
-from agentflow.core.pending import Terms
+from agentflow.core.pending import ApprovalTerms
 from agentflow.core.record import Record, to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.routing import Routing
@@ -261,10 +261,10 @@ class Settings(Record):
     """Whether tasks are given what earlier ones of the repository left, and leave something themselves."""
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> ApprovalTerms:
         given = str(self.approval_timeout or "")
         seconds = float(given.rstrip("smhd")) * _UNITS.get(given[-1], 1) if given else None
-        return Terms(needed=self.approvals_needed, seconds=seconds)
+        return ApprovalTerms(needed=self.approvals_needed, seconds=seconds)
 
     def find_provider(self, name: str) -> Provider:
         """Return what the user and the shipped table say of a provider; nothing of one that nobody named."""
@@ -349,11 +349,11 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
         said = f"providers: {wrong!r} is no name for a server of the Chat Completions API"
         raise InvalidFile(str(path), said, hint="that of the Messages API is set by endpoint and api_key_env")
     if found.approval_timeout is not None and not _DURATION.fullmatch(str(found.approval_timeout)):
-        said, line = "approval_timeout: is no duration", find_line(text, "approval_timeout", "")
+        said, line = "approval_timeout: is not a duration", find_line(text, "approval_timeout", "")
         hint = "seconds, or a number with s, m, h or d, for example 8h"
         raise InvalidFile(str(path), said, line=line, hint=hint)
     if found.webhook is not None and not _ADDRESS.fullmatch(found.webhook):
-        said, line = "webhook: is no address", find_line(text, "webhook", "")
+        said, line = "webhook: is not a URL", find_line(text, "webhook", "")
         raise InvalidFile(str(path), said, line=line, hint="it begins with https:// or http://")
     return found
 

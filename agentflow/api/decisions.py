@@ -21,11 +21,13 @@ from agentflow.core.record import Record
 from agentflow.core.task import Status
 from agentflow.parse import decode
 from agentflow.process import make_timestamp
+from agentflow.redact import to_one_line
 from agentflow.settings import find_folders, load_settings
 from agentflow.store.journal import add_message
 from agentflow.store.ownership import hold_writer_lock, is_own, record_begun
 from agentflow.store.reading import TASKS, find, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import TaskStore
+from agentflow.view.words import format_local, tell_approvals_left
 from agentflow.workflow.gates import record_answer
 from agentflow.workspace.git import Git, open_repository
 
@@ -38,15 +40,25 @@ class DecisionResult(Record):
     """A decision about a pending item."""
 
     task_id: str
+    pending_id: str
     answer: Answer
-    before: bool
-    """The item was decided earlier, and that decision stays."""
-    left: int = 0
+    was_decided: bool = False
+    """The item was decided alike before, and that decision stays."""
+    approvals_left: int = 0
     """How many people more have to approve it."""
 
     @property
     def word(self) -> str:
         return "approved" if self.answer.approved else "denied"
+
+    def tell(self) -> str:
+        """Return in one line what came of the decision."""
+        if self.was_decided:
+            return f"{self.pending_id} was already {self.word} by {to_one_line(self.answer.author)}"
+        if self.approvals_left:
+            by = to_one_line(self.answer.author)
+            return f"{self.pending_id} approved by {by}; {tell_approvals_left(self.approvals_left)}"
+        return f"{self.pending_id} {self.word}"
 
 
 def decide_approval(
@@ -61,7 +73,8 @@ def decide_approval(
     """Record a decision about a pending item of the newest task that has it; the first decision stays.
 
     `seen` is the `identity` of the item as the person saw it. Raises StateError where it is another by now,
-    and where what is not a person approves changed checks, or what several people have to approve.
+    where it was decided otherwise or has expired, and where what is not a person approves changed checks, or
+    what several people have to approve.
     """
     git = open_repository(start)
     with hold_writer_lock(git.root, _PATIENCE_SECONDS):
@@ -70,22 +83,34 @@ def decide_approval(
         store = TaskStore.reopen(folder)
         expire_approvals(store)
         if pending_id in store.task.answers:
-            return DecisionResult(
-                task_id=store.task.task_id, answer=store.task.answers[pending_id], before=True
-            )
+            return _tell_made(store, pending_id, decision, was_decided=True)
         (item,) = (item for item in store.task.pending if item.id == pending_id)
         if item.kind not in APPROVED:
             hint = item.tell_how_to_decide(store.task.task_id)
             raise StateError(f"{pending_id} does not wait for an approval", hint=hint)
         if decision.approved and not is_person and (item.kind is PendingKind.SURFACE or item.needed > 1):
-            what = "changed checks" if item.kind is PendingKind.SURFACE else "what several have to approve"
-            hint = item.tell_how_to_decide(store.task.task_id)
-            raise StateError(f"only a person approves {what}", hint=hint)
+            said = f"{pending_id} needs {item.needed} named people; a program cannot approve it"
+            said = "only a person approves changed checks" if item.kind is PendingKind.SURFACE else said
+            raise StateError(said, hint=item.tell_how_to_decide(store.task.task_id))
         if seen is not None and seen != item.identity:
             raise StateError(f"{pending_id} was changed meanwhile", hint="look at it again, then decide")
         left = record_decision(store, item, decision)
-        made = store.task.answers.get(pending_id, decision)
-        return DecisionResult(task_id=store.task.task_id, answer=made, before=False, left=left)
+        return _tell_made(store, pending_id, decision).replace(approvals_left=left)
+
+
+def _tell_made(
+    store: TaskStore, pending_id: str, decision: Answer, *, was_decided: bool = False
+) -> DecisionResult:
+    """Return what was decided. Raises StateError where that is not what the person wants."""
+    task_id, made = store.task.task_id, store.task.answers.get(pending_id, decision)
+    result = DecisionResult(task_id=task_id, pending_id=pending_id, answer=made, was_decided=was_decided)
+    if made.approved == decision.approved:
+        return result
+    hint = f"agentflow status {task_id} shows it"
+    if made.by == EXPIRED.by:
+        at = format_local(made.at)
+        raise StateError(f"too late: {pending_id} expired at {at} and was denied", hint=hint)
+    raise StateError(f"{pending_id} was already {result.word} by {to_one_line(made.author)}", hint=hint)
 
 
 def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> None:
@@ -125,7 +150,9 @@ def record_decision(store: TaskStore, item: Pending, decision: Answer) -> int:
     What comes too late is recorded as denied. Raises UsageError where an approval needs a name.
     """
     now = make_timestamp()
-    decision = (EXPIRED if item.is_expired(now) else decision).replace(at=now)
+    if item.is_expired(now):
+        decision, now = EXPIRED, item.expires_at or now
+    decision = decision.replace(at=now)
     item, decided = add_approval(item, decision)
     if decided is not None:
         task, left = record_answer(store.task, item, decided), 0
@@ -133,7 +160,7 @@ def record_decision(store: TaskStore, item: Pending, decision: Answer) -> int:
         others = (item if one.id == item.id else one for one in store.task.pending)
         task, left = store.task.replace(pending=tuple(others)), item.needed - len(item.given)
     store.save(task)
-    store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by, left=left))
+    store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.author, left=left))
     return left
 
 

@@ -28,9 +28,10 @@ from agentflow.redact import make_visible
 from agentflow.store.tasks import TaskStore
 from agentflow.view.status import diff_call, draw_changed_checks, draw_check_diff, style_diff_row, tell_terms
 from agentflow.view.text import Line, Span, Style, line, send, span
+from agentflow.view.words import tell_approvals_left
 
 _LATER = "later"
-_PERSON = "a person at the terminal"
+_VIA = "at the terminal"
 _EDITED = {"Bash": "command", "Edit": "new_string", "Write": "content"}
 """The part of a call's input that a person would change."""
 _MAX_LINES = 40
@@ -70,7 +71,7 @@ class StandingApprovals:
         self._calls.add(item.identity)
 
     def has(self, item: Pending) -> bool:
-        return item.kind is PendingKind.APPROVAL and item.identity in self._calls
+        return item.kind is PendingKind.APPROVAL and item.needed == 1 and item.identity in self._calls
 
 
 def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool:
@@ -78,7 +79,7 @@ def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool
     root = store.folder.parents[2]
     for item in store.task.pending:
         if approvals is not None and approvals.has(item):
-            record_decision(store, item, Answer(approved=True, by=f"{_PERSON}, for this session"))
+            record_decision(store, item, Answer(approved=True, via=f"{_VIA}, for this session"))
             continue
         try:
             decision = _Approval(item, root, approvals).ask() if item.kind in APPROVED else _ask(item, root)
@@ -90,11 +91,12 @@ def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool
         if decision is None:
             send("  Not decided yet. /resume or agentflow resume asks again.\n", sys.stderr)
             return False
-        left = record_decision(store, item, decision.replace(by=decision.by or _PERSON))
+        left = record_decision(store, item, decision if decision is EXPIRED else decision.replace(via=_VIA))
         if store.task.answers.get(item.id, decision).by == EXPIRED.by:
             send(f"  Denied: {EXPIRED.text} ({EXPIRED.by}).\n", sys.stderr)
         if left:
-            send(f"  {left} more to approve it: {item.tell_how_to_decide(store.task.task_id)}\n", sys.stderr)
+            how = item.tell_how_to_decide(store.task.task_id)
+            send(f"  {tell_approvals_left(left)}: {how}\n", sys.stderr)
             return False
     return True
 
@@ -118,8 +120,10 @@ class _Approval:
             show([self._list_choices()], sys.stderr)
             match typed := _read_line("approve? [l]: ", self._item.expires_at).lower():
                 case "y" | "yes":
-                    name = _read_line("who approves this: ") if self._item.needed > 1 else ""
-                    return Answer(approved=True, input=self._given, by=name)
+                    name = _read_line("Your name: ") if self._item.needed > 1 else ""
+                    if name or self._item.needed == 1:
+                        return Answer(approved=True, input=self._given, by=name)
+                    send(f"  {self._item.needed} people have to approve this, each by name.\n", sys.stderr)
                 case "a" if self._approvals is not None and self._may_stand:
                     self._approvals.keep(self._item)
                     return Answer(approved=True, input=self._given, comment="for this session")

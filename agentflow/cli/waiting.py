@@ -154,13 +154,8 @@ def _decide(folder: Path, pending_id: str, decision: Answer) -> None:
     root = open_home_of_pending(folder, pending_id).root
     tell_edits(root, find_pending(root, pending_id))
     decided = decide_approval(root, pending_id, decision)
-    if decided.before:
-        why = "" if decided.answer.approved else f" ({to_one_line(decided.answer.text)})"
-        say(f"{pending_id} was already decided: {decided.word}{why}")
-    elif decided.left:
-        say(f"{pending_id} approved by {to_one_line(decision.by)}; {decided.left} more to approve it")
-    else:
-        say(f"{pending_id} {decided.word}. Continue with: agentflow resume {decided.task_id}")
+    is_new = not (decided.was_decided or decided.approvals_left)
+    say(decided.tell() + (f". Continue with: agentflow resume {decided.task_id}" if is_new else ""))
 
 
 _GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentflow/objects) git show {}:FILE"

@@ -48,11 +48,18 @@ class Answer(Record):
     input: dict[str, Any] | None = None
     """The input that the call is to be made with, where the person changed it."""
     by: str = ""
+    """The person's name, or what decided in a person's place."""
+    via: str = ""
+    """Where a person decided, as the end of a sentence."""
     comment: str = ""
     at: str = ""
     tool: str | None = None
     asked: dict[str, Any] | None = None
     """The call's input as the model gave it; set once the decision is recorded."""
+
+    @property
+    def author(self) -> str:
+        return f"{self.by.strip() or 'a person'} {self.via}".rstrip()
 
     def list_edits(self) -> Iterator[tuple[str, list[str]]]:
         """Yield each part of the call's input that a person changed: its key, and both versions as a diff."""
@@ -71,7 +78,7 @@ def tell_decision(pending_id: str, answer: Answer) -> str:
     verb = "approved" if answer.approved else "denied"
     why = "; ".join(filter(None, (answer.text, answer.comment)))
     edited = " with another input" if any(answer.list_edits()) else ""
-    by = f"{edited} by {answer.by or 'a person'}, {answer.at}"
+    by = f"{edited} by {answer.author}, {answer.at}"
     return f"{answer.tool} ({pending_id}) {verb}{by}{why and f': {why}'}"
 
 
@@ -163,7 +170,7 @@ class Pending(Record):
         return f"agentflow answer {task_id} {choices or 'WORDS'}"
 
 
-class Terms(Record):
+class ApprovalTerms(Record):
     """What the user's settings require of an approval."""
 
     needed: int = 1
@@ -192,7 +199,7 @@ def add_approval(item: Pending, answer: Answer) -> tuple[Pending, Answer | None]
     if item.kind not in APPROVED or item.needed == 1 or not answer.approved:
         return item, answer
     if not answer.by.strip():
-        raise UsageError(f"{item.needed} people have to approve {item.id}", hint="say who you are: --by NAME")
+        raise UsageError(f"{item.needed} people have to approve {item.id}", hint="give your name (--by NAME)")
     if answer.input is not None and answer.input != item.input:  # what others approved was another call
         first = item.input if item.first_input is None else item.first_input
         item = item.replace(input=answer.input, first_input=first, given=())
@@ -201,7 +208,8 @@ def add_approval(item: Pending, answer: Answer) -> tuple[Pending, Answer | None]
     if len(item.given) < item.needed:
         return item, None
     decision = answer.replace(
-        by=", ".join(one.by.strip() for one in item.given),
+        by=", ".join(one.author for one in item.given),
+        via="",
         comment="; ".join(f"{one.by.strip()}: {one.comment}" for one in item.given if one.comment),
         input=None if item.first_input is None else item.input,
     )
@@ -217,19 +225,22 @@ DECISION_FORM: Mapping[str, Any] = {
     "properties": {
         "decision": {"type": "string", "title": "Decision", "enum": ["leave it waiting", "approve", "deny"]},
         "reason": {"type": "string", "title": "Why not? The model or the report says this."},
+        "name": {"type": "string", "title": "Your name, where several people have to approve"},
     },
     "required": ["decision"],
 }
 """The JSON schema by which another program asks a person for an approval."""
 
 
-def read_decision_form(filled: Mapping[str, Any] | None, by: str) -> Answer | None:
+def read_decision_form(filled: Mapping[str, Any] | None, via: str) -> Answer | None:
     """Return the decision in a filled form; None leaves it waiting."""
-    match (filled or {}).get("decision"):
+    said = filled or {}
+    by = str(said.get("name") or "")
+    match said.get("decision"):
         case "approve":
-            return Answer(approved=True, by=by)
+            return Answer(approved=True, by=by, via=via)
         case "deny":
-            return Answer(approved=False, text=str((filled or {}).get("reason") or "no reason given"), by=by)
+            return Answer(approved=False, text=str(said.get("reason") or "no reason given"), by=by, via=via)
         case _:
             return None
 

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import Check, CheckName, Surface
 from agentflow.core.messages import Usage
-from agentflow.core.pending import Answer, Budget, Override, Pending, Terms
+from agentflow.core.pending import Answer, ApprovalTerms, Budget, Override, Pending
 from agentflow.core.record import Record, to_builtins
 from agentflow.core.role import (
     ONE_AT_A_TIME,
@@ -382,7 +382,7 @@ class TaskState(Record):
     """The phases in which a person was asked, in this iteration."""
     answers: dict[str, Answer] = {}
     """The decisions, by the id of the pending item."""
-    terms: Terms = Terms()
+    terms: ApprovalTerms = ApprovalTerms()
     """What an approval requires, as the user's settings said when the task began."""
     context: str = ""
     """Text that hooks added to every task prompt as the task began."""

@@ -206,7 +206,7 @@ def _read_entries(folder: Path, names: str, *signs: bytes) -> Iterator[RunEntry]
                 yield decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
 
 
-_BY = "a person in the editor"
+_VIA = "in the editor"
 _YES, _NO, _ALWAYS = "yes", "no", "always"
 _RESUME = "resume"
 _MODE, _MODEL = "mode", "model"
@@ -488,13 +488,15 @@ class EditorAgent:
         """Ask the person about everything that a task waits for; False where something stays undecided."""
         for item in last.state.pending:
             if item.kind is PendingKind.SURFACE or item.kind in APPROVED:
-                ask = self._ask_about_checks if item.kind is PendingKind.SURFACE else self._ask_about_call
+                takes_form = item.kind is PendingKind.SURFACE or item.needed > 1
+                ask = self._ask_by_form if takes_form else self._ask_about_call
                 decision = await ask(chat, last, item)
                 if decision is None:
                     return False
-                if left := decide_approval(chat.git.root, item.id, decision).left:
+                made = decide_approval(chat.git.root, item.id, decision)
+                if made.approvals_left:
                     how = item.tell_how_to_decide(last.state.task_id)
-                    await self._say(chat, f"\n{left} more to approve {item.id}, in a terminal: `{how}`\n")
+                    await self._say(chat, f"\n{made.tell()}, in a terminal: `{how}`\n")
                     return False
                 continue
             words = [await self._ask(chat, item, question) for question in item.questions]
@@ -511,17 +513,17 @@ class EditorAgent:
             return None
         if said == _ALWAYS:
             chat.allowed.add(call)
-        return Answer(approved=said != _NO, text="denied in the editor" if said == _NO else "", by=_BY)
+        return Answer(approved=said != _NO, text="denied in the editor" if said == _NO else "", via=_VIA)
 
-    async def _ask_about_checks(self, chat: _Chat, last: Snapshot, item: Pending) -> Answer | None:
-        """Return a person's decision about changed checks; only by a form: editors allow calls unasked."""
+    async def _ask_by_form(self, chat: _Chat, last: Snapshot, item: Pending) -> Answer | None:
+        """Return a person's decision; an editor may allow calls unasked, and gives no name without a form."""
         text = make_visible(render(draw_pending(last.state.replace(pending=(item,))), PLAIN_TEXT, None))
         if self._shows_forms:
             form = schema.ElicitationSchema.model_validate(DECISION_FORM)
             mode = schema.ElicitationFormSessionMode(session_id=chat.saved.session_id, requested_schema=form)
             said = await self._client.create_elicitation(text, mode)
             filled = said.content if isinstance(said, schema.AcceptElicitationResponse) else None
-            if decision := read_decision_form(filled, _BY):
+            if decision := read_decision_form(filled, _VIA):
                 return decision
         await self._say(chat, f"\n```text\n{text}```\nDecide in a terminal, then send `/{_RESUME}` here.\n")
         return None

@@ -16,7 +16,7 @@ from agentflow.core.messages import (
     Thought,
     ToolSpec,
 )
-from agentflow.core.pending import Consent, Terms
+from agentflow.core.pending import ApprovalTerms, Consent
 from agentflow.core.ports import Background, Journal, Ledger, Model, Observer, Runner, Watch, Workspace
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.role import Role
@@ -64,7 +64,7 @@ class Surroundings(Record):
     """A person was already asked in this phase, and is not asked again."""
     owners: Mapping[str, str]
     """Every known tool's name, to the role that has it."""
-    terms: Terms = Terms()
+    terms: ApprovalTerms = ApprovalTerms()
     """What an approval of a call requires."""
     angle: str = ""
     """The name of the run among others at the same time."""

@@ -115,7 +115,7 @@ async def _rule_on(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCa
     answer = decide_now(agent.around.consent, paused.pending)
     if answer is None:
         return paused
-    agent.observe(Answered(pending=paused.pending.id, approved=answer.approved, by=answer.by))
+    agent.observe(Answered(pending=paused.pending.id, approved=answer.approved, by=answer.author))
     return _apply_decision(agent, checked, call, answer)
 
 
@@ -201,7 +201,7 @@ def _apply_decision(
     agent: Agent, checked: AuthorizedCall, call: ToolCall, answer: Answer
 ) -> AuthorizedCall | CallAnswered:
     if not answer.approved:
-        raise NotAllowed(f"denied: {answer.text or 'no reason given'}", by=f"the answer of {answer.by}")
+        raise NotAllowed(f"denied: {answer.text or 'no reason given'}", by=f"the answer of {answer.author}")
     if checked.tool.category is Category.ASK:
         return CallAnswered(result=ToolResult(call_id=call.id, content=answer.text))
     if answer.input is None:

@@ -108,7 +108,7 @@ async def _ask_person(
     else:
         said = ElicitResult.model_validate(found, from_attributes=True)
     content = said.content if said.action == "accept" else None
-    if decision := read_decision_form(content, "a person, asked by the MCP client"):
+    if decision := read_decision_form(content, "asked by the MCP client"):
         return decision
     raise ToolError(f"{waits}, who left it undecided. In a terminal: {how}")
 

@@ -299,8 +299,8 @@ def find_approval_reason(
     try:
         is_met = _is_met(mode.when, asked, tool, root) if isinstance(mode, When) else mode(asked)
     except Exception as error:  # noqa: BLE001  # the person's own function; any failure means ask
-        return f"approval: its condition failed: {error}"
-    return f"approval: {getattr(mode, 'when', 'as its function says')}" if is_met else None
+        return f"approval: your condition could not be evaluated: {error}"
+    return f"approval: {getattr(mode, 'when', 'your Python condition')}" if is_met else None
 
 
 def _is_met(text: str, asked: CallToApprove, tool: Tool | None, root: Path) -> bool:

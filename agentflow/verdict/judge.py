@@ -148,7 +148,7 @@ def _approvals(case: Case) -> tuple[str, ...]:
     if case.approval is None or not case.weakened:
         return ()
     said = f": {case.approval.comment}" if case.approval.comment else ""
-    by = f"approved by {case.approval.by or 'a person'} at {case.approval.at}{said}"
+    by = f"approved by {case.approval.author} at {case.approval.at}{said}"
     return tuple(f"{line} ({by})" for line in case.weakened)
 
 

@@ -22,6 +22,7 @@ from agentflow.view.words import (
     mark_status,
     pass_mark,
     style_status,
+    tell_approvals_left,
 )
 
 Row = tuple[Span, ...]
@@ -331,7 +332,7 @@ def _tell_person(event: events.PersonSaid | events.Answered, _memory: Memory) ->
         said = to_one_line(event.text, _SAID)
     else:
         by = f" by {to_one_line(event.by, _SAID)}" if event.by else ""
-        left = f", {event.left} more to approve it" if event.left else ""
+        left = f"; {tell_approvals_left(event.left)}" if event.left else ""
         said = f"{event.pending} {'approved' if event.approved else 'denied'}{by}{left}"
     yield span("  > ", Style.ACCENT), span(said)
 

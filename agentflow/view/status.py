@@ -177,11 +177,11 @@ def draw_pending(state: TaskState) -> Iterator[Line]:
 
 def tell_terms(item: Pending) -> str:
     """Return who has approved so far, what of it they changed, and until when it can be approved."""
-    names = ", ".join(to_one_line(one.by, _MAX_VALUE) for one in item.given)
+    names = ", ".join(to_one_line(one.author, _MAX_VALUE) for one in item.given)
     so_far = f"{len(item.given)} of {item.needed} approvals" if item.needed > 1 else ""
-    so_far += f": {names}" if names else ""
-    so_far += ", who changed the input" if item.first_input is not None else ""
-    until = f"denied after {format_local(item.expires_at)}" if item.expires_at else ""
+    names += "; the input was changed" if item.first_input is not None else ""
+    so_far += f" ({names})" if names else ""
+    until = f"expires {format_local(item.expires_at)}" if item.expires_at else ""
     return "; ".join(filter(None, (so_far, until)))
 
 

@@ -7,6 +7,7 @@ from enum import Enum
 from agentflow.core.events import CheckStarted, EvidenceRecorded
 from agentflow.core.evidence import Evidence, Side
 from agentflow.core.task import GateStatus, Status, TaskState
+from agentflow.redact import format_count
 from agentflow.view.text import Span, Style, span
 
 UNSANDBOXED = "NOT SANDBOXED: commands ran with all your rights"
@@ -116,6 +117,10 @@ def format_clock(seconds: float) -> str:
     hours, minutes = divmod(int(minutes), 60)
     rest = int(rest * 10) / 10  # never 60.0
     return f"{hours}:{minutes:02}:{rest:04.1f}" if hours else f"{minutes}:{rest:04.1f}"
+
+
+def tell_approvals_left(left: int) -> str:
+    return f"{format_count(left, 'more approval')} needed"
 
 
 def format_local(at: str) -> str:

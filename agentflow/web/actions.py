@@ -12,7 +12,7 @@ from agentflow.core.pending import Answer
 from agentflow.core.record import Record, encode
 from agentflow.parse import decode
 from agentflow.process import DetachedProgram, detach
-from agentflow.redact import list_some, to_one_line
+from agentflow.redact import list_some
 from agentflow.store.ownership import is_at_work
 from agentflow.store.reading import load_state
 from agentflow.web.links import SignedLink
@@ -20,13 +20,13 @@ from agentflow.workspace.git import Git
 
 _NO_VERDICT = (Exit.CONFIG, Exit.NO_MODEL, Exit.NO_SANDBOX, Exit.INTERNAL)
 """Exit codes that the task's own files may not explain."""
-_BY = "the page"
+_PAGE = "on the page"
 _SHOWN = 20
 
 
 class _Approval(Record):
     pending: str
-    by: str = _BY
+    by: str = ""
     comment: str = ""
     seen: str | None = None
     """The `identity` of what the page showed."""
@@ -37,7 +37,8 @@ class _Approval(Record):
 class _Denial(Record):
     pending: str
     reason: str
-    by: str = _BY
+    by: str = ""
+    seen: str | None = None
 
 
 class _MessageText(Record):
@@ -89,30 +90,29 @@ class Actions:
 
     def run_link(self, name: str, folder: Path, body: bytes, link: SignedLink) -> str:
         """Approve or deny the one thing that a signed link is for. Raises AgentflowError."""
-        approves = name == "approve"
-        said = decode(_Approval, body, "approval") if approves else decode(_Denial, body, "denial")
-        if name not in ("approve", "deny") or said.pending != link.pending:
+        if name not in ("approve", "deny"):
             raise UsageError("this link does not decide that")
-        if isinstance(said, _Approval):
-            said = said.replace(seen=link.seen)
+        said = decode(_Approval, body, "approval") if name == "approve" else decode(_Denial, body, "denial")
+        if said.pending != link.pending:
+            raise UsageError("this link does not decide that")
         if not said.by.strip():
-            raise UsageError("say who you are")
-        return self.run(name, folder, encode(said.replace(by=f"{said.by} (signed link)")))
+            raise UsageError("give your name")
+        return self.run(name, folder, encode(said.replace(seen=link.seen)), via="with a signed link")
 
-    def run(self, name: str, folder: Path, body: bytes) -> str:
+    def run(self, name: str, folder: Path, body: bytes, via: str = _PAGE) -> str:
         """Do what a person asked for and return what came of it. Raises AgentflowError."""
         match name:
             case "approve":
                 approval = decode(_Approval, body, "approval")
                 given = parse_edited_input(approval.input or None)
-                answer = Answer(approved=True, input=given, by=approval.by, comment=approval.comment)
+                answer = Answer(approved=True, input=given, by=approval.by, comment=approval.comment, via=via)
                 return self.decide(folder, approval.pending, answer, seen=approval.seen)
             case "deny":
                 denial = decode(_Denial, body, "denial")
                 if not denial.reason.strip():
                     raise UsageError("say why: the model reads the reason as the result of its call")
-                answer = Answer(approved=False, text=denial.reason, by=denial.by)
-                return self.decide(folder, denial.pending, answer)
+                answer = Answer(approved=False, text=denial.reason, by=denial.by, via=via)
+                return self.decide(folder, denial.pending, answer, seen=denial.seen)
             case "answer":
                 texts = decode(_MessageText, body, "answer").said
                 answer_question(self._find_git(folder).root, folder.name, texts)
@@ -144,11 +144,8 @@ class Actions:
         """Record a decision and continue the task once nothing else waits. Raises AgentflowError."""
         root = self._find_git(folder).root
         made = decide_approval(root, pending_id, decision, task_id=folder.name, seen=seen)
-        if made.before:
-            return f"{pending_id} was already decided: {made.word}."
-        if made.left:
-            return f"Approved by {to_one_line(decision.by)}. {made.left} more to approve it."
-        return f"{pending_id} {made.word}. {self._go_on(folder)}"
+        then = "" if made.was_decided or made.approvals_left else f" {self._go_on(folder)}"
+        return f"{made.tell()}.{then}"
 
     def _go_on(self, folder: Path) -> str:
         waits = len(load_state(folder).pending)

@@ -24,7 +24,7 @@ class SignedLink(Record):
     """The `identity` of what waited."""
     until: float
     """In seconds of the epoch."""
-    number: str
+    nonce: str
 
 
 class Links:
@@ -35,27 +35,28 @@ class Links:
         self._used = set[str]()
         self._lock = Lock()
 
-    def make(self, task_id: str, item: Pending) -> str:
+    def make(self, task_id: str, item: Pending) -> tuple[str, float]:
+        """Return the signed text of a link, and until when it is valid in seconds of the epoch."""
         until = time.time() + _SECONDS
         if item.expires_at is not None:
             until = min(until, datetime.fromisoformat(item.expires_at).timestamp())
-        number = secrets.token_urlsafe(12)
-        link = SignedLink(task=task_id, pending=item.id, seen=item.identity, until=until, number=number)
-        said = urlsafe_b64encode(encode(link)).decode()
-        return f"{said}.{self._sign(said)}"
+        nonce = secrets.token_urlsafe(12)
+        link = SignedLink(task=task_id, pending=item.id, seen=item.identity, until=until, nonce=nonce)
+        payload = urlsafe_b64encode(encode(link)).decode()
+        return f"{payload}.{self._sign(payload)}", until
 
     def read(self, text: str) -> SignedLink:
         """Return what a link is for. Raises StateError for one that is forged, used or too old."""
-        said, _, signature = text.rpartition(".")
-        if not hmac.compare_digest(self._sign(said).encode(), signature.encode()):
+        payload, _, signature = text.rpartition(".")
+        if not hmac.compare_digest(self._sign(payload).encode(), signature.encode()):
             raise StateError("this link is not valid", hint="the page makes a new one")
         try:
-            link = decode(SignedLink, urlsafe_b64decode(said), "link")
+            link = decode(SignedLink, urlsafe_b64decode(payload), "link")
         except (ValueError, InvalidFile):
             raise StateError("this link is not valid") from None
         if time.time() >= link.until:
             raise StateError("this link has expired", hint="the page makes a new one")
-        if link.number in self._used:
+        if link.nonce in self._used:
             raise StateError("this link was used before", hint="each link decides once")
         return link
 
@@ -64,12 +65,12 @@ class Links:
         """Spend a link, unless what it was used for fails. Raises StateError as `read` does."""
         with self._lock:
             link = self.read(text)
-            self._used.add(link.number)
+            self._used.add(link.nonce)
         try:
             yield link
         except AgentflowError:
-            self._used.discard(link.number)
+            self._used.discard(link.nonce)
             raise
 
-    def _sign(self, said: str) -> str:
-        return hmac.digest(self._key, said.encode(), "sha256").hex()
+    def _sign(self, payload: str) -> str:
+        return hmac.digest(self._key, payload.encode(), "sha256").hex()

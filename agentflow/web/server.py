@@ -160,8 +160,7 @@ class _Pages:
                 return site.actions.run_link(action, site.find_task(link.task), body, link)
         if action != "link":
             return site.actions.run(action, site.find_task(path["task_id"]), body)
-        made = site.make_link(path["task_id"], decode(_LinkWish, body, "link").pending)
-        return f"It decides this once, within an hour: {address}{made}"
+        return site.make_link(path["task_id"], decode(_LinkWish, body, "link").pending, address)
 
     def _tell_error(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, AgentflowError)

@@ -1,6 +1,7 @@
 """The pages of one repository, made from the files of its tasks."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -127,19 +128,23 @@ class Site:
             self._tasks[task_id] = kept
         return kept.parts
 
-    def make_link(self, task_id: str, pending_id: str) -> str:
-        """Return a link that decides one thing, as the end of an address. Raises StateError."""
+    def make_link(self, task_id: str, pending_id: str, address: str) -> str:
+        """Return in a line a link that decides one thing. Raises StateError."""
         state = load_state(self.find_task(task_id))
         item = next((one for one in state.pending if one.id == pending_id and one.kind in APPROVED), None)
         if item is None:
             raise StateError(f"{to_one_line(pending_id, 60)} does not wait for an approval")
-        return f"decide/{self.links.make(task_id, item)}/"
+        text, until = self.links.make(task_id, item)
+        end = datetime.fromtimestamp(until).astimezone().strftime("%H:%M %Z")
+        return f"One-time link for this decision, valid until {end}: {address}decide/{text}/"
 
     def show_link(self, text: str) -> str:
         """Return the page of a signed link. Raises StateError for one that is not valid."""
         link = self.links.read(text)
         folder = self.find_task(link.task)
-        items = (item for item in load_state(folder).pending if item.id == link.pending)
+        items = [item for item in load_state(folder).pending if item.id == link.pending]
+        if any(item.identity != link.seen for item in items):
+            raise StateError(f"{link.pending} was changed meanwhile", hint="the page makes a new link")
         title = f"A decision about task {link.task}"
         waiting = to_markup(_render_waiting(items, folder, is_link=True))
         return self._fill_page("web/decide.html", title=title, up="../", waiting=waiting)

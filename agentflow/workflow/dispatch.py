@@ -67,7 +67,7 @@ async def dispatch(crew: Crew, phase: Phase, prompt: RunPrompt | None = None) ->
         if decision is None:
             break
         crew.store.save(record_answer(crew.store.task, item, decision))
-        crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
+        crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.author))
     return run
 
 

@@ -69,7 +69,7 @@ def decide_or_suspend(crew: "Crew", task: TaskState, item: Pending, consent: Con
         return suspend_for(task, item)
     if item.kind is PendingKind.SURFACE:
         decision = decision.replace(at=make_timestamp())
-    crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
+    crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.author))
     return record_answer(task, item, decision)
 
 

@@ -252,7 +252,5 @@ def _describe_run(run: CheckRun) -> str:
 
 def _end_tampered(answer: Answer, weakened: Sequence[str]) -> Ending:
     why = f" ({answer.text})" if answer.text else ""
-    reason = "\n".join(
-        (f"the checks were changed, not approved by {answer.by or 'a person'}{why}:", *weakened)
-    )
+    reason = "\n".join((f"the checks were changed, not approved by {answer.author}{why}:", *weakened))
     return Ending(status=Status.TAMPERED, exit_code=Exit.TAMPERED, reason=reason)

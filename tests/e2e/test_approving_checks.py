@@ -153,4 +153,4 @@ def test_a_person_whom_the_mcp_client_asks_approves_them(mode: str, tmp_path: Pa
     _, asked, approved, _ = by_mcp(attempt, said, mode)
     assert "-    assert pages(905, 10) == 91" in asked
     assert approved.structured_content["exit_code"] == 0, approved
-    assert "approved by a person, asked by the MCP client" in attempt.report
+    assert "approved by a person asked by the MCP client" in attempt.report

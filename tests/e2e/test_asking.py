@@ -119,7 +119,7 @@ def test_a_person_edits_the_call_sees_the_result_and_then_approves_it(repo: Repo
     assert seen.text.count("    +    return b + a\n") == 3  # edited, shown in full, and in the result
     assert "    return b + a\n" in repo.read("calc.py")
     (answer,) = repo.state()["answers"].values()
-    assert (answer["input"]["new_string"], answer["by"]) == ("b + a", "a person at the terminal")
+    assert (answer["input"]["new_string"], answer["via"]) == ("b + a", "at the terminal")
 
 
 def test_an_edited_call_is_judged_by_the_rules_like_any_other(repo: Repo) -> None:

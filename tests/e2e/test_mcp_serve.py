@@ -67,7 +67,7 @@ def test_a_client_hands_over_a_task_approves_and_gets_the_verdict(new_repo: NewR
     assert found["evidence"]["id"] == "ev-0001"
     assert found["again"].is_error
     answered = repo.events("Answered")
-    assert answered[0]["by"] == "a person, asked by the MCP client"
+    assert answered[0]["by"] == "a person asked by the MCP client"
 
 
 def test_a_cancelled_call_cancels_the_task_and_errors_are_told(new_repo: NewRepo) -> None:

@@ -245,10 +245,11 @@ def test_approved_on_the_page_the_call_is_made_and_the_task_ends(asking: Repo) -
         assert told == f"{item['id']} approved. The task continues."
         followed.wait_for("✓ Verified")
         # the process that went on may still hold the lock
-        eventually(lambda: "already decided: approved" in page.act(task, "approve", pending=item["id"]).text)
+        eventually(lambda: "already approved by" in page.act(task, "approve", pending=item["id"]).text)
         eventually(lambda: bool(page.get()) and not list_deleted_files(page.process.pid))
     assert "a + b" in asking.read("calc.py")
-    assert asking.state()["answers"][item["id"]]["by"] == "the page"
+    answer = asking.state()["answers"][item["id"]]
+    assert (answer["by"], answer["via"]) == ("", "on the page")
 
 
 def test_a_task_in_a_worktree_is_listed_and_decided_on_the_page_of_the_repository(new_repo: NewRepo) -> None:

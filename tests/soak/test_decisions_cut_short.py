@@ -14,19 +14,27 @@ KILLING = """
 import os, signal, sys
 left, task = int(sys.argv.pop(1)), sys.argv.pop(1)
 
-def deadly(make):
+def find_place(first, named):
+    if isinstance(first, int):
+        return os.readlink(f"/proc/self/fd/{first}")
+    folder = named.get("dir_fd", named.get("src_dir_fd"))
+    return os.path.join("" if folder is None else os.readlink(f"/proc/self/fd/{folder}"), os.fsdecode(first))
+
+def deadly(name):
+    make = getattr(os, name)
     def call(first, *more, **named):
         global left
-        place = os.readlink(f"/proc/self/fd/{first}") if isinstance(first, int) else os.fspath(first)
-        is_ours = task in place
+        writes = name != "open" or bool(more[0] & os.O_CREAT)
+        is_ours = writes and task in find_place(first, named)
         left -= is_ours
         if is_ours and left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return make(first, *more, **named)
     return call
 
-for name in ("write", "fsync", "rename", "replace", "unlink", "symlink"):
-    setattr(os, name, deadly(getattr(os, name)))
+names = "write fsync rename replace unlink symlink open link mkdir rmdir truncate ftruncate"
+for name in names.split():
+    setattr(os, name, deadly(name))
 from agentflow.cli.app import command
 command()
 """

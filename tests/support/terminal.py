@@ -14,7 +14,9 @@ from tests.support.repo import COMMAND, Repo
 
 CTRL_C = "\x03"
 CTRL_D = "\x04"
-_PROMPTS = (b"]: ", b"this: ")
+SILENCE = "\x00"
+"""In place of a line: the person does not answer that prompt."""
+_PROMPTS = (b"]: ", b"this: ", b"name: ")
 SECONDS = 30.0
 
 
@@ -56,7 +58,8 @@ def at_terminal(
             shown += more
             if shown.endswith(_PROMPTS):
                 said = left.pop(0) if left else CTRL_C
-                os.write(person, said.encode() + (b"" if said in {CTRL_C, CTRL_D} else b"\n"))
+                if said != SILENCE:
+                    os.write(person, said.encode() + (b"" if said in {CTRL_C, CTRL_D} else b"\n"))
                 shown += b"\n"
         return Seen(shown.decode(errors="replace").replace("\r\n", "\n"), process.wait(SECONDS), left)
     finally:

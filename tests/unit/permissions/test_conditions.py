@@ -61,4 +61,4 @@ def test_a_function_decides_and_its_error_asks() -> None:
 
     assert find_approval_reason(lambda call: "push" in call.args["command"], PUSH) is not None
     assert find_approval_reason(lambda call: "push" in call.args["command"], LOOK) is None
-    assert find_approval_reason(failing, LOOK) == "approval: its condition failed: no idea"
+    assert find_approval_reason(failing, LOOK) == "approval: your condition could not be evaluated: no idea"
