@@ -60,7 +60,7 @@ def test_a_client_hands_over_a_task_approves_and_gets_the_verdict(new_repo: NewR
     assert found["tools"] == ["task", "approve", "resume", "ask", "status", "evidence"]
     assert (found["first"]["exit_code"], found["first"]["status"]) == (75, "suspended")
     assert found["first"]["pending"][0]["tool"] == "Bash"
-    assert any("exploration" in line for line in told), told
+    assert any("before the change" in line for line in told), told
     assert found["wrong"].is_error
     assert (found["last"]["exit_code"], found["last"]["files_changed"]) == (0, ["calc.py", "made"])
     assert found["status"]["status"] == "verified"
