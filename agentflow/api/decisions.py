@@ -58,7 +58,7 @@ def decide_approval(
     is_person: bool = True,
     seen: str | None = None,
 ) -> DecisionResult:
-    """Record a decision about a pending item of the newest task that has it; the first decision stays.
+    """Record a decision about a pending item of the newest task that has it, or had it; the first one stays.
 
     `seen` is the `identity` of the item as the person saw it. Raises StateError where it is another by now,
     and where what is not a person approves changed checks, or what several people have to approve.
@@ -122,8 +122,11 @@ def parse_edited_input(text: str | None) -> dict[str, Any] | None:
 def record_decision(store: TaskStore, item: Pending, decision: Answer) -> int:
     """Write a decision into the state and the log; return how many people more have to approve.
 
-    What comes too late is recorded as denied. Raises UsageError where an approval needs a name.
+    What comes too late is recorded as denied. Raises UsageError where an approval needs a name, and for
+    another input of what is no call, which the next person would see in place of the changed checks.
     """
+    if decision.input is not None and item.kind is not PendingKind.APPROVAL:
+        raise UsageError(f"only the input of a call can be changed, and {item.id} is none")
     now = make_timestamp()
     decision = (EXPIRED if item.is_expired(now) else decision).replace(at=now)
     item, decided = add_approval(item, decision)
@@ -145,22 +148,17 @@ def expire_approvals(store: TaskStore) -> None:
 
 
 def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Path:
-    """Return the folder of the newest task that waits under an id, else of the newest that did.
+    """Return the folder of the newest task that waits under an id, or once did.
 
-    Of the named task alone if one is named; else damaged tasks are passed over.
+    An older one that waits is never meant in its place: the person may not have seen that. Of the named task
+    alone if one is named; else damaged tasks are passed over.
     """
     names = reversed(list_tasks(root)) if task_id is None else (task_id,)
-    decided: Path | None = None
     for folder in (find(root, name) for name in names):
         task = try_load_state(folder) if task_id is None else load_state(folder)
-        if task and any(item.id == pending_id for item in task.pending):
+        if task and (pending_id in task.answers or any(item.id == pending_id for item in task.pending)):
             return folder
-        if task and pending_id in task.answers:
-            decided = decided or folder
-    if decided is None:
-        hint = "agentflow status shows what waits"
-        raise TaskNotFound(f"nothing waits under the id {pending_id}", hint=hint)
-    return decided
+    raise TaskNotFound(f"nothing waits under the id {pending_id}", hint="agentflow status shows what waits")
 
 
 def record_own_task(store: TaskStore) -> None:

@@ -492,7 +492,9 @@ class EditorAgent:
                 decision = await ask(chat, last, item)
                 if decision is None:
                     return False
-                if left := decide_approval(chat.git.root, item.id, decision).left:
+                home, seen = chat.git.root, item.identity
+                made = decide_approval(home, item.id, decision, task_id=last.state.task_id, seen=seen)
+                if left := made.left:
                     how = item.tell_how_to_decide(last.state.task_id)
                     await self._say(chat, f"\n{left} more to approve {item.id}, in a terminal: `{how}`\n")
                     return False
