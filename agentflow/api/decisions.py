@@ -22,7 +22,7 @@ from agentflow.core.task import Status
 from agentflow.parse import decode
 from agentflow.process import make_timestamp
 from agentflow.settings import find_folders, load_settings
-from agentflow.store.journal import add_message
+from agentflow.store.journal import add_message, load_runs, read_messages
 from agentflow.store.ownership import hold_writer_lock, is_own, record_begun
 from agentflow.store.reading import TASKS, find, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import TaskStore
@@ -31,6 +31,7 @@ from agentflow.workspace.git import Git, open_repository
 
 _PATIENCE_SECONDS = 1.0
 """For another decision that is written at the same time."""
+_AUTHOR = "whoever began it"
 _TAKEN = "this task was not begun here: its limits, skipped checks and decisions do not count"
 
 
@@ -189,8 +190,14 @@ def require_own(git: Git, folder: Path) -> None:
 
 
 def take_over(store: TaskStore, model: str) -> None:
-    """Make somebody else's task the user's, without the limits and decisions that it came with."""
-    task, settings = store.task, load_settings(os.environ)
+    """Make somebody else's task the user's, without the limits and decisions that it came with.
+
+    What waits is taken from its runs, where a call is made from; whatever else it asks is asked again. Its
+    words are its author's: none counts as said or learnt by the user.
+    """
+    task, settings, now = store.task, load_settings(os.environ), make_timestamp()
+    paused = {run.pause.pending.id: run.pause.pending for run in load_runs(store.folder) if run.pause}
+    waiting = (paused[item.id].replace(asked_at=now) for item in task.pending if item.id in paused)
     store.save(
         task.replace(
             model=model,
@@ -200,7 +207,12 @@ def take_over(store: TaskStore, model: str) -> None:
             overrides=(),
             known_failures=(),
             answers={},
-            pending=tuple(map(settings.terms.apply, task.pending)),
+            asked_by=_AUTHOR,
+            remembers=False,
+            recalled=(),
+            said=(),
+            unsaid=len(read_messages(store.folder)),
+            pending=tuple(map(settings.terms.apply, waiting)),
             terms=settings.terms,
         )
     )
