@@ -23,7 +23,7 @@ from agentflow.parse import decode
 from agentflow.process import make_timestamp
 from agentflow.redact import to_one_line
 from agentflow.settings import find_folders, load_settings
-from agentflow.store.journal import add_message
+from agentflow.store.journal import add_message, load_runs, read_messages
 from agentflow.store.ownership import hold_writer_lock, is_own, record_begun
 from agentflow.store.reading import TASKS, find, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import TaskStore
@@ -33,6 +33,7 @@ from agentflow.workspace.git import Git, open_repository
 
 _PATIENCE_SECONDS = 1.0
 """For another decision that is written at the same time."""
+_AUTHOR = "whoever began it"
 _TAKEN = "this task was not begun here: its limits, skipped checks and decisions do not count"
 
 
@@ -70,7 +71,7 @@ def decide_approval(
     is_person: bool = True,
     seen: str | None = None,
 ) -> DecisionResult:
-    """Record a decision about a pending item of the newest task that has it; the first decision stays.
+    """Record a decision about a pending item of the newest task that has it, or had it; the first one stays.
 
     `seen` is the `identity` of the item as the person saw it. Raises StateError where it is another by now,
     where it was decided otherwise or has expired, and where what is not a person approves changed checks, or
@@ -147,8 +148,11 @@ def parse_edited_input(text: str | None) -> dict[str, Any] | None:
 def record_decision(store: TaskStore, item: Pending, decision: Answer) -> int:
     """Write a decision into the state and the log; return how many people more have to approve.
 
-    What comes too late is recorded as denied. Raises UsageError where an approval needs a name.
+    What comes too late is recorded as denied. Raises UsageError where an approval needs a name, and for
+    another input of what is no call, which the next person would see in place of the changed checks.
     """
+    if decision.input is not None and item.kind is not PendingKind.APPROVAL:
+        raise UsageError(f"only the input of a call can be changed, and {item.id} is none")
     now = make_timestamp()
     if item.is_expired(now):
         decision, now = EXPIRED, item.expires_at or now
@@ -172,22 +176,17 @@ def expire_approvals(store: TaskStore) -> None:
 
 
 def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Path:
-    """Return the folder of the newest task that waits under an id, else of the newest that did.
+    """Return the folder of the newest task that waits under an id, or once did.
 
-    Of the named task alone if one is named; else damaged tasks are passed over.
+    An older one that waits is never meant in its place: the person may not have seen that. Of the named task
+    alone if one is named; else damaged tasks are passed over.
     """
     names = reversed(list_tasks(root)) if task_id is None else (task_id,)
-    decided: Path | None = None
     for folder in (find(root, name) for name in names):
         task = try_load_state(folder) if task_id is None else load_state(folder)
-        if task and any(item.id == pending_id for item in task.pending):
+        if task and (pending_id in task.answers or any(item.id == pending_id for item in task.pending)):
             return folder
-        if task and pending_id in task.answers:
-            decided = decided or folder
-    if decided is None:
-        hint = "agentflow status shows what waits"
-        raise TaskNotFound(f"nothing waits under the id {pending_id}", hint=hint)
-    return decided
+    raise TaskNotFound(f"nothing waits under the id {pending_id}", hint="agentflow status shows what waits")
 
 
 def record_own_task(store: TaskStore) -> None:
@@ -218,8 +217,14 @@ def require_own(git: Git, folder: Path) -> None:
 
 
 def take_over(store: TaskStore, model: str) -> None:
-    """Make somebody else's task the user's, without the limits and decisions that it came with."""
-    task, settings = store.task, load_settings(os.environ)
+    """Make somebody else's task the user's, without the limits and decisions that it came with.
+
+    What waits is taken from its runs, where a call is made from; whatever else it asks is asked again. Its
+    words are its author's: none counts as said or learnt by the user.
+    """
+    task, settings, now = store.task, load_settings(os.environ), make_timestamp()
+    paused = {run.pause.pending.id: run.pause.pending for run in load_runs(store.folder) if run.pause}
+    waiting = (paused[item.id].replace(asked_at=now) for item in task.pending if item.id in paused)
     store.save(
         task.replace(
             model=model,
@@ -229,7 +234,12 @@ def take_over(store: TaskStore, model: str) -> None:
             overrides=(),
             known_failures=(),
             answers={},
-            pending=tuple(map(settings.terms.apply, task.pending)),
+            asked_by=_AUTHOR,
+            remembers=False,
+            recalled=(),
+            said=(),
+            unsaid=len(read_messages(store.folder)),
+            pending=tuple(map(settings.terms.apply, waiting)),
             terms=settings.terms,
         )
     )

@@ -78,13 +78,20 @@ def answer(*words: str, task_id: str | None = None, folder: Path | str = ".") ->
     answer_question(Path(folder), task_id, words)
 
 
-def decide(pending_id: str, *, approved: bool, reason: str = "", folder: Path | str = ".") -> DecisionResult:
-    """Approve or deny a call that waits; `resume` then continues the task.
+def decide(
+    pending_id: str,
+    *,
+    approved: bool,
+    reason: str = "",
+    task_id: str | None = None,
+    folder: Path | str = ".",
+) -> DecisionResult:
+    """Approve or deny a call that waits, of the newest task with that id; `resume` then continues the task.
 
     Raises StateError for an approval of changed checks: that is a person's, given with `agentflow approve`.
     """
     decision = Answer(approved=approved, text=reason, by="a program")
-    return decide_approval(Path(folder), pending_id, decision, is_person=False)
+    return decide_approval(Path(folder), pending_id, decision, task_id=task_id, is_person=False)
 
 
 def cancel(task_id: str | None = None, *, folder: Path | str = ".") -> CancelResult:

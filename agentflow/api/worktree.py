@@ -191,17 +191,19 @@ def open_home(folder: Path, task_id: str | None) -> Git:
     return _open_worktree(git, fitting[0] if fitting else git.root)
 
 
-def open_home_of_pending(folder: Path, pending_id: str) -> Git:
-    """Return the repository or worktree with the task that waits under an id, or once did."""
+def open_home_of_pending(folder: Path, pending_id: str, task_id: str | None = None) -> Git:
+    """Return the repository or worktree with the newest task that waits under an id, or once did.
+
+    That of the named task if one is named.
+    """
+    if task_id is not None:
+        return open_home(folder, task_id)
     git = open_repository(folder)
-    found = dict[Path, bool]()
-    for home in reversed(list_homes(git.root)):
+    found = dict[str, Path]()
+    for home in list_homes(git.root):
         with suppress(TaskNotFound):
-            task = find_pending(home, pending_id)
-            state = load_state(task)
-            found[home] = any(item.id == pending_id for item in state.pending)
-    waiting = [home for home, waits in found.items() if waits]
-    return _open_worktree(git, next(iter((*waiting, *found)), git.root))
+            found[find_pending(home, pending_id).name] = home
+    return _open_worktree(git, found[max(found)] if found else git.root)
 
 
 def _open_worktree(git: Git, home: Path) -> Git:

@@ -21,12 +21,16 @@ from agentflow.cli.tasks import find_task_folder, locate_task, split_task_id
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.task import Status
-from agentflow.redact import to_one_line
+from agentflow.redact import list_some, to_one_line
+from agentflow.store.reading import TASKS, list_tasks, try_load_state
 
 if TYPE_CHECKING:
     from agentflow.api.undo import UndoResult
 
 PENDING = typer.Argument(..., metavar="ID", help="The id of what waits; `agentflow status` shows it.")
+OF_TASK = typer.Option(
+    None, "--task", metavar="TASK", help="The task, if not the newest with that id; its beginning is enough."
+)
 BY = typer.Option("", "--by", metavar="NAME", help="Your name, recorded with the decision.")
 COMMENT = typer.Option("", "--comment", metavar="TEXT", help="A remark, recorded with the decision.")
 
@@ -73,10 +77,12 @@ def approve(
     ),
     by: str = BY,
     comment: str = COMMENT,
+    task_id: str | None = OF_TASK,
     folder: Path = arguments.FOLDER,
 ) -> None:
     """Approve a tool call or changed checks that wait for you. Then continue with `resume`."""
-    _decide(folder, pending_id, Answer(approved=True, input=parse_edited_input(args), by=by, comment=comment))
+    decision = Answer(approved=True, input=parse_edited_input(args), by=by, comment=comment)
+    _decide(folder, pending_id, task_id, decision)
 
 
 def deny(
@@ -86,10 +92,11 @@ def deny(
     ),
     by: str = BY,
     comment: str = COMMENT,
+    task_id: str | None = OF_TASK,
     folder: Path = arguments.FOLDER,
 ) -> None:
     """Deny a tool call or changed checks that wait for you. Then continue with `resume`."""
-    _decide(folder, pending_id, Answer(approved=False, text=reason, by=by, comment=comment))
+    _decide(folder, pending_id, task_id, Answer(approved=False, text=reason, by=by, comment=comment))
 
 
 def answer_task(
@@ -150,12 +157,20 @@ def say_to_task(
     say(f"{found.name} will read it before its next turn")
 
 
-def _decide(folder: Path, pending_id: str, decision: Answer) -> None:
-    root = open_home_of_pending(folder, pending_id).root
-    tell_edits(root, find_pending(root, pending_id))
-    decided = decide_approval(root, pending_id, decision)
+def _decide(folder: Path, pending_id: str, task_id: str | None, decision: Answer) -> None:
+    root = open_home_of_pending(folder, pending_id, task_id).root
+    found = find_pending(root, pending_id, task_id)
+    tell_edits(root, found)
+    decided = decide_approval(root, pending_id, decision, task_id=found.name)
     is_new = not (decided.was_decided or decided.approvals_left)
     say(decided.tell() + (f". Continue with: agentflow resume {decided.task_id}" if is_new else ""))
+    if decided.was_decided and task_id is None and (others := _list_waiting(root, pending_id)):
+        say(f"it still waits in {list_some(others)}: name the task with --task TASK")
+
+
+def _list_waiting(root: Path, pending_id: str) -> list[str]:
+    states = [(name, try_load_state(root / TASKS / name)) for name in reversed(list_tasks(root))]
+    return [name for name, task in states if task and any(item.id == pending_id for item in task.pending)]
 
 
 _GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentflow/objects) git show {}:FILE"

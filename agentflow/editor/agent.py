@@ -493,7 +493,8 @@ class EditorAgent:
                 decision = await ask(chat, last, item)
                 if decision is None:
                     return False
-                made = decide_approval(chat.git.root, item.id, decision)
+                home, seen = chat.git.root, item.identity
+                made = decide_approval(home, item.id, decision, task_id=last.state.task_id, seen=seen)
                 if made.approvals_left:
                     how = item.tell_how_to_decide(last.state.task_id)
                     await self._say(chat, f"\n{made.tell()}, in a terminal: `{how}`\n")

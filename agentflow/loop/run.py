@@ -3,6 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import takewhile
+from typing import Any
 
 import anyio
 
@@ -12,7 +13,7 @@ from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Message, Notice, Reply, Speaker, ToolCall, ToolResult
 from agentflow.core.pending import Answer
 from agentflow.core.points import Point
-from agentflow.core.record import copy_shared, to_builtins
+from agentflow.core.record import copy_shared, encode, to_builtins
 from agentflow.core.role import Findings
 from agentflow.core.run import (
     CallAnswered,
@@ -25,6 +26,7 @@ from agentflow.core.run import (
     Run,
     RunClosed,
     RunOutcome,
+    RunPaused,
 )
 from agentflow.core.tool import Category, Effect
 from agentflow.loop.agent import Agent, add_notice, note, open_run, resolve_agent
@@ -52,9 +54,10 @@ from agentflow.loop.next_step import (
     is_stopped,
 )
 from agentflow.loop.prompts import read_prompt
-from agentflow.redact import to_one_line
+from agentflow.redact import redact_bytes, to_one_line
 from agentflow.tools.registry import to_spec
 
+_OTHER_CALL = "what a person approved is another call than this one"
 _UNKNOWN = "interrupted: whether this was done is unknown and it was not repeated; look before you go on"
 PARALLEL_CHILDREN = 3
 
@@ -72,9 +75,28 @@ async def run_agent(
 async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
     """Go on with a saved run; `answer` is what a person decided, if the run waited for that."""
     if run.pause is not None and answer is not None:
-        settled = answer if answer.input is not None else answer.replace(input=run.pause.pending.input)
+        settled = _settle(agent, run, run.pause, answer)
         run = note(agent, run, PauseAnswered(call_id=run.pause.call_id, answer=settled))
     return run if run.pause else await _drive(agent, settle_calls(agent, run).replace(sent=0))
+
+
+def _settle(agent: Agent, run: Run, pause: RunPaused, answer: Answer) -> Answer:
+    """Return the answer with the input to make the call with; an approval of another call is a denial.
+
+    A person sees the task's state, which may have come with a repository, and the call is the run's.
+    """
+    asked = pause.pending
+    call = next((each for each in run.pending if each.id == pause.call_id and not pause.inside), None)
+    tool = agent.find_tool(call.name) if call else None
+    if call and answer.approved and not (tool and tool.category is Category.ASK):
+        seen, made = (answer.tool, answer.asked), (call.name, asked.input)
+        if _to_bytes(seen) != _to_bytes(made):
+            return answer.replace(approved=False, text=_OTHER_CALL, input=None)
+    return answer if answer.input is not None else answer.replace(input=asked.input)
+
+
+def _to_bytes(shown: tuple[str | None, dict[str, Any] | None]) -> bytes:
+    return redact_bytes(encode(shown))  # one of both may come from a file, where secrets are hidden
 
 
 def settle_calls(agent: Agent, run: Run) -> Run:

@@ -34,15 +34,18 @@ class WaitingItem(Record):
     """What a task waits for, as a person who decides on it sees it."""
 
     task_id: str
+    pending_id: str
     shown: str
     """Empty once it is decided."""
+    seen: str
+    """The `identity` of what is shown."""
 
 
 class ApprovalDoor(Record):
     """The functions through which a person's decision reaches a task."""
 
-    find: Callable[[str], WaitingItem]
-    decide: Callable[[str, Answer], object]
+    find: Callable[[str, str | None], WaitingItem]
+    decide: Callable[[WaitingItem, Answer], object]
 
 
 def serve(root: Path, approvals: ApprovalDoor) -> None:
@@ -66,20 +69,22 @@ def _add_work(server: MCPServer[Any], root: Path, approvals: ApprovalDoor) -> No
 
     @server.tool(annotations=_DECIDES)
     async def approve(
-        pending_id: str, ctx: Context[Any, Any], approved: bool = True, reason: str = ""
+        pending_id: str, ctx: Context[Any, Any], approved: bool = True, reason: str = "", task_id: str = ""
     ) -> dict[str, Any] | InputRequiredResult:
         """Let the person decide on what a task waits for, then continue the task and return its verdict.
+
+        It is the newest task that waits, or waited, under the id, unless you name another.
 
         You cannot approve it yourself: the person is asked. You may deny it, with `approved` false.
         """
         try:
-            item = approvals.find(pending_id)
+            item = approvals.find(pending_id, task_id or None)
             if item.shown:
                 denied = Answer(approved=False, text=reason or "no reason given", by="MCP client")
-                said = await _ask_person(ctx, item, pending_id) if approved else denied
+                said = await _ask_person(ctx, item) if approved else denied
                 if isinstance(said, InputRequiredResult):
                     return said
-                approvals.decide(pending_id, said)
+                approvals.decide(item, said)
         except AgentflowError as error:
             raise ToolError(make_visible("\n".join(filter(None, (str(error), error.hint))))) from None
         words = ("resume", "--json", item.task_id)
@@ -92,9 +97,8 @@ def _add_work(server: MCPServer[Any], root: Path, approvals: ApprovalDoor) -> No
         return _require(await run_own_command(root, words, on_progress=_teller(ctx)))
 
 
-async def _ask_person(
-    ctx: Context[Any, Any], item: WaitingItem, pending_id: str
-) -> Answer | InputRequiredResult:
+async def _ask_person(ctx: Context[Any, Any], item: WaitingItem) -> Answer | InputRequiredResult:
+    pending_id, asked = item.pending_id, f"{item.task_id}/{item.seen}"
     waits = f"{pending_id} waits for a person"
     how = f"agentflow approve {pending_id}, or agentflow deny {pending_id} --reason R, then the tool `resume`"
     able = ctx.client_capabilities.elicitation if ctx.client_capabilities else None
@@ -103,8 +107,8 @@ async def _ask_person(
     question = ElicitRequestFormParams(message=make_visible(item.shown), requested_schema=dict(DECISION_FORM))
     if (ctx.protocol_version or "") < _MANY_ROUNDS:
         said = await ctx.session.elicit_form(question.message, question.requested_schema, ctx.request_id)
-    elif (found := (ctx.input_responses or {}).get(pending_id)) is None:
-        return InputRequiredResult(input_requests={pending_id: ElicitRequest(params=question)})
+    elif (found := (ctx.input_responses or {}).get(asked)) is None:
+        return InputRequiredResult(input_requests={asked: ElicitRequest(params=question)})
     else:
         said = ElicitResult.model_validate(found, from_attributes=True)
     content = said.content if said.action == "accept" else None

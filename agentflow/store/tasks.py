@@ -54,6 +54,8 @@ class TaskStore:
         self, folder: Path, task: TaskState, happened: tuple[StoredEvent, ...], known: tuple[Evidence, ...]
     ) -> None:
         """Take over a folder and what has happened in it; `create` and `reopen` are the ways in."""
+        for name in ("runs", "evidence", "outputs"):  # git keeps no empty folder of a task that is cloned
+            (folder / name).mkdir(mode=0o700, exist_ok=True)
         self.folder = folder
         self.task = task
         self.observers: list[Callable[[StoredEvent], None]] = []
@@ -71,8 +73,7 @@ class TaskStore:
         """Make the folder of a new task and write its text to disk before anything else happens."""
         folder = find_state_folder(root) / task.task_id
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for place in (folder, *(folder / name for name in ("runs", "evidence", "outputs"))):
-            place.mkdir(mode=0o700)
+        folder.mkdir(mode=0o700)
         write_whole(folder / ".gitignore", b"*\n")
         store = cls(folder, task, (), ())
         store.save(task)

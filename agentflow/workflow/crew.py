@@ -345,7 +345,7 @@ class Crew(Record):
 
     def _find_messages(self, task: TaskState, number: int, turns: int) -> tuple[str, ...]:
         if self.recall_messages is None:
-            return read_messages(self.store.folder)[len(task.said) :]
+            return read_messages(self.store.folder)[task.unsaid + len(task.said) :]
         return self.recall_messages(number, turns)
 
     def _find_own_changes(self) -> dict[str, bool]:

@@ -11,6 +11,12 @@ from typing import Any
 
 import pytest
 
+from agentflow.api.decisions import record_decision
+from agentflow.core.errors import UsageError
+from agentflow.core.pending import Answer, PendingKind
+from agentflow.core.task import TaskState
+from agentflow.store.tasks import TaskStore
+from agentflow.workflow.gates import make_pending
 from tests.e2e.test_python import python
 from tests.e2e.test_waiting import COUNTING, settings, submitting
 from tests.support import play
@@ -164,6 +170,33 @@ def test_of_two_answers_at_once_one_counts_and_the_other_is_told(new_repo: NewRe
         is_busy = "at work" in text  # on a machine that was too slow
         assert code == (0 if not is_busy and (verb == "approve") is approved else 2), text
     assert sum("already" in text for text in told) == 3 - sum("at work" in text for text in told)
+
+
+def test_nobody_replaces_the_changed_checks_that_the_next_person_is_shown(tmp_path: Path) -> None:
+    item = make_pending(
+        "checks-1", PendingKind.SURFACE, {"why": "typo", "changes": ["an assert"], "diff": "-1"}
+    )
+    task = TaskState(task_id="t", task="x", started_at="now", max_iterations=1, model="m")
+    store = TaskStore.create(tmp_path, task.replace(pending=(item.replace(needed=2),)))
+    emptied = Answer(approved=True, by="ann", input={"why": "typo", "changes": [], "diff": ""})
+    with pytest.raises(UsageError, match="only the input of a call can be changed"):
+        record_decision(store, store.task.pending[0], emptied)
+    assert record_decision(store, store.task.pending[0], emptied.replace(input=None)) == 1
+    assert store.task.pending[0].input == item.input
+
+
+def test_a_decision_never_falls_on_an_older_task(new_repo: NewRepo) -> None:
+    repo = new_repo(COUNTING)
+    item = waiting(repo)
+    older = repo.folder.name
+    assert waiting(repo) == item
+    assert repo.run("approve", item, "--by", "ann").code == 0
+    late = repo.run("approve", item, "--by", "bob").out
+    assert late.startswith(f"{item} was already decided: approved")
+    assert f"it still waits in {older}: name the task with --task TASK" in late
+    assert repo.run("status", older, "--json").json["decisions"] == []
+    assert f"agentflow resume {older}" in repo.run("deny", item, "--reason", "no", "--task", older).out
+    assert "nothing waits" in repo.run("approve", "p9-9", "--task", older).err
 
 
 def test_a_condition_in_python_that_raises_asks(new_repo: NewRepo) -> None:
