@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentflow.core.errors import InvalidInput, NotAllowed, ToolError
 from agentflow.core.languages import is_test_path
@@ -13,12 +13,12 @@ from agentflow.core.regex import regex
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.redact import list_some, redact_text
 from agentflow.settings import find_folders
-from agentflow.symbols.build import build, read_stale_files
-from agentflow.symbols.index import FoundSymbol, SymbolIndex, open_index
 from agentflow.symbols.read import find_occurrences
-from agentflow.symbols.repo_map import format_place
 from agentflow.tools.files import WRITE
 from agentflow.tools.search import Query, compile_regex, find_lines
+
+if TYPE_CHECKING:
+    from agentflow.symbols.index import FoundSymbol, SymbolIndex
 
 _MOST_LINES = 60
 _MOST_TEXT = 160
@@ -112,8 +112,11 @@ INDEX_TOOLS = (SYMBOLS, REFERENCES, RENAME)
 
 
 @contextmanager
-def _open_current(context: ToolContext) -> Iterator[tuple[SymbolIndex, str]]:
+def _open_current(context: ToolContext) -> Iterator[tuple["SymbolIndex", str]]:
     """Yield the index as the files are now, with a note if it lacks some. Raises ToolError."""
+    from agentflow.symbols.build import build, read_stale_files  # noqa: PLC0415  # SQLite, where it is asked
+    from agentflow.symbols.index import open_index  # noqa: PLC0415
+
     database, root = find_folders(os.environ).symbols, context.workspace.root
     paths = context.workspace.list_files()
     with open_index(database, root) as index:
@@ -130,14 +133,16 @@ def _split(symbol: str) -> tuple[str, str]:
     return outer[-1] if outer else "", name
 
 
-def _find_definitions(index: SymbolIndex, symbol: str) -> list[FoundSymbol]:
+def _find_definitions(index: "SymbolIndex", symbol: str) -> "list[FoundSymbol]":
     """Return the definitions of a name, those of its owner alone where it is qualified."""
     owner, name = _split(symbol)
     found = index.find_definitions([name])
     return [each for each in found if owner and each.definition.owner == owner] or found
 
 
-def _show_definitions(found: Iterable[FoundSymbol], context: ToolContext) -> Iterator[str]:
+def _show_definitions(found: "Iterable[FoundSymbol]", context: ToolContext) -> Iterator[str]:
+    from agentflow.symbols.repo_map import format_place  # noqa: PLC0415
+
     order = sorted(found, key=lambda each: (is_test_path(each.path), each.path, each.definition.first))
     texts: dict[str, list[str]] = {}
     for path, one in order:
@@ -172,7 +177,7 @@ def _replace(path: str, old: str, new: str, context: ToolContext) -> str:
     return b"".join((*parts, raw[place:])).decode()
 
 
-def _require_one(name: str, found: list[FoundSymbol]) -> None:
+def _require_one(name: str, found: "list[FoundSymbol]") -> None:
     """Raise NotAllowed for a name that several definitions share: syntax does not tell their uses apart."""
     if not found:
         raise InvalidInput(f"{name}: no such definition")

@@ -164,9 +164,9 @@ class Crew(Record):
             kit=Kit(
                 model=model,
                 models=models,
-                toolbox=offer_order(self._fill_toolbox(phase))
+                toolbox=offer_order(self._fill_toolbox(task, phase))
                 if task.parallel_work
-                else self._fill_toolbox(phase),
+                else self._fill_toolbox(task, phase),
                 events=self.store.emit,
                 todos=() if self.copy else task.todos,
                 repair=self._offer_repair(task, phase),
@@ -186,10 +186,11 @@ class Crew(Record):
         )
         return factory.build_first(role, self._build_surroundings(task, phase, number).replace(angle=angle))
 
-    def _fill_toolbox(self, phase: Phase) -> Toolbox:
+    def _fill_toolbox(self, task: TaskState, phase: Phase) -> Toolbox:
         """Return the tools, with those for notebooks only where there is one: each request carries them."""
         writes = phase is Phase.IMPLEMENTATION and self.toolbox.find(NOTEBOOK_EDIT.name) is None
-        if not writes or not any(path.endswith(".ipynb") for path in self.workspace.list_files()):
+        files = self.git.list_paths(task.base_tree) if writes and task.base_tree else ()
+        if not any(path.endswith(".ipynb") for path in files):
             return self.toolbox
         return Toolbox.of(*self.toolbox.tools, NOTEBOOK_EDIT)
 

@@ -34,10 +34,13 @@ def test_the_tools_are_listed_with_what_they_can_do(repo: Repo) -> None:
     effects = {tool["name"]: tool["effect"] for tool in listed}
     assert effects == {
         **dict.fromkeys(("Read", "Glob", "Grep", "Skill", "RecallOutput", "WebFetch", "WebSearch"), "read"),
-        **dict.fromkeys(("AskUserQuestion", "Edit", "Escalate", "Remember", "Write"), "write"),
-        **dict.fromkeys(("TodoWrite", "TodoUpdate"), "write"),
+        **dict.fromkeys(("Symbols", "References"), "read"),
+        **dict.fromkeys(
+            ("AskUserQuestion", "Edit", "Escalate", "MultiEdit", "Remember", "Rename", "Write"), "write"
+        ),
+        **dict.fromkeys(("TodoWrite", "TodoUpdate", "Write"), "write"),
         **{name: effects[name] for name in effects if name.startswith("Submit")},
-        **dict.fromkeys(("Bash", "Mutants"), "execute"),
+        **dict.fromkeys(("Bash", "Mutants", "RunTests"), "execute"),
     }
     assert sum(name.startswith("Submit") for name in effects) == 5
     assert all(tool["description"] for tool in listed)

@@ -98,7 +98,7 @@ def test_several_repairs_are_told_to_the_model_and_none_is_made(new_repo: NewRep
     assert done.code == 6, done.err
     assert repo.diff() == ""
     (asked,) = server.asked
-    assert "they differ on other inputs, so none was made" in told(asked)
+    assert "differ on other inputs; none was made" in told(asked)
     assert "(1 + rate)" in told(asked) or "`-` to `+`" in told(asked)
 
 

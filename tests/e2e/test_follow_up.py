@@ -25,8 +25,8 @@ def policy(asked: Asked) -> Answer:
     if role_of(asked) == "implementer" and "add half" in said:
         files = {"half.py": ADDED, "tests/test_half.py": TEST}
         written = (
-            use("Write", {"file_path": path, "content": content}, f"toolu_{path}")
-            for path, content in files.items()
+            use("Write", {"file_path": path, "content": content}, f"toolu_{number}")
+            for number, (path, content) in enumerate(files.items())
         )
         return Plays((*written, use("SubmitChange", {"summary": "half", "files": [*files]}, "toolu_half")))
     return _play(verdict(asked)[0], **verdict(asked)[1]) if role_of(asked) == "verifier" else honest(asked)

@@ -26,7 +26,7 @@ def test_configuration_that_others_obey_is_written_after_an_approval_only(repo: 
     assert repo.task("set it up", script=script).code == 75
     assert not (repo.root / ".vscode").exists()
     assert "approve" in repo.run("status").out
-    repo.run("approve", "p3-1")
+    repo.run("approve", repo.state()["pending"][0]["id"])
     repo.run("resume")
     assert repo.read(".vscode/settings.json") == "{}"
 

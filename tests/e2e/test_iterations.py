@@ -162,8 +162,8 @@ def test_the_same_failure_on_the_same_tree_ends_early(new_repo: NewRepo) -> None
 def test_a_second_task_inherits_nothing(new_repo: NewRepo) -> None:
     repo = new_repo(play.CALC)
     wrong = play.role("implementer", *play.edit("calc.py", "a - b", "a * b"), play.submit("calc.py"))
-    repo.task("--max-iterations", "1", "first words", script=[play.findings(), play.plan(), wrong])
-    repo.task("--max-iterations", "1", "second words", script=[play.findings(), play.plan(), wrong])
+    for words in ("first words", "second words"):
+        repo.task("--no-memory", "--max-iterations", "1", words, script=[play.findings(), play.plan(), wrong])
     assert len(repo.tasks) == 2
     for task in repo.tasks:
         text = "".join(path.read_text() for path in task.rglob("*") if path.is_file())

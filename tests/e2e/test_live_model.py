@@ -34,7 +34,7 @@ OFFERED = {
         "AskUserQuestion",
         "SubmitFindings",
     },
-    "planner": {"Read", "Grep", "Glob", "TodoWrite", "Skill", "Escalate", "SubmitPlan"},
+    "planner": {"Read", "Grep", "Glob", "Remember", "TodoWrite", "Skill", "Escalate", "SubmitPlan"},
     "implementer": {
         "Read",
         "Write",
@@ -46,11 +46,14 @@ OFFERED = {
         "RunTests",
         "Mutants",
         "RecallOutput",
+        "Remember",
         "Skill",
         "Escalate",
         "SubmitChange",
     },
-    "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants", "RecallOutput", "Skill", "SubmitVerdict"},
+    "verifier": {
+        *("Read", "Grep", "Bash", "RunTests", "Mutants", "RecallOutput", "Remember", "Skill", "SubmitVerdict")
+    },
 }
 
 

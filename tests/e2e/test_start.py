@@ -15,6 +15,7 @@ CALLS = (
     "config",  # the user's rules, once for all trees
     "ls-files",  # what is ignored and no tool makes anew
     "status",  # that each file is as it is committed: the tree, and every byte
+    "rev-list",  # which memory is the repository's
 )
 UNUSED = {
     *("anthropic", "httpx2", "httpcore2", "pydantic", "filelock", "git", "rich", "prompt_toolkit"),

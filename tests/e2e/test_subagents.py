@@ -55,6 +55,7 @@ def test_a_sub_agent_sees_as_much_of_its_parent_as_the_call_says(
     goal = "let add return the sum: 'one' # 1 🙂"
     look = play.turn(play.call("Grep", pattern="a - b", output_mode="content"), text="I look.")
     repo.task(
+        "--plan",
         goal,
         script=[play.role("explorer", look, play.turn(delegate(context=context)), SUBMIT), scout(), *REST],
     )

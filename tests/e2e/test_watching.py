@@ -30,11 +30,21 @@ RESULT = {
         "class",
         "document",
     ),
-    *("caveats", "pending", "why", "report"),
+    *("caveats", "pending", "decisions", "recalled", "why", "report"),
 }
 STATE = {
     *("version", "task_id", "active", "status", "current_phase", "iteration", "max_iterations", "started_at"),
-    *("task", "task_complexity", "report_requested", "intent", "gates", "todos", "pending", "usage"),
+    *(
+        "task",
+        "task_complexity",
+        "report_requested",
+        "intent",
+        "gates",
+        "todos",
+        "pending",
+        "decisions",
+        "usage",
+    ),
     *("sandbox", "model", "base_tree", "tree", "undone"),
 }
 EVIDENCE = {
@@ -107,6 +117,7 @@ def test_events_on_stdout_are_the_lines_of_the_file_and_nothing_else(streamed: F
 
 def test_status_shows_the_state(told: Finished) -> None:
     shown = told.repo.run("status", "--json").json
+    assert shown.pop("decisions") == []
     assert shown.keys() == STATE
     state = told.repo.state()
     assert shown == {key: state[key] for key in STATE}
