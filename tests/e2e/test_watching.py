@@ -42,7 +42,6 @@ STATE = {
         "gates",
         "todos",
         "pending",
-        "decisions",
         "usage",
     ),
     *("sandbox", "model", "base_tree", "tree", "undone"),
