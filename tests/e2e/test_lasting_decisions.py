@@ -192,7 +192,7 @@ def test_a_decision_never_falls_on_an_older_task(new_repo: NewRepo) -> None:
     assert waiting(repo) == item
     assert repo.run("approve", item, "--by", "ann").code == 0
     late = repo.run("approve", item, "--by", "bob").out
-    assert late.startswith(f"{item} was already decided: approved")
+    assert late.startswith(f"{item} was already approved by ann")
     assert f"it still waits in {older}: name the task with --task TASK" in late
     assert repo.run("status", older, "--json").json["decisions"] == []
     assert f"agentflow resume {older}" in repo.run("deny", item, "--reason", "no", "--task", older).out

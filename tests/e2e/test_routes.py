@@ -309,7 +309,7 @@ def test_a_half_made_change_is_put_before_a_person(new_repo: NewRepo) -> None:
     assert repo.run("answer", repo.folder.name, "B").code == 1
     assert repo.run("status", "--json").json["status"] == "failed"
     (told,) = repo.events("IntentTold")
-    assert told["gaps"] == ["question lost-1: answered"]
+    assert told["gaps"] == ["question lost-1: answered by a person"]
     assert "- gap: question lost-1: answered" in (repo.folder / "report.md").read_text()
 
 
