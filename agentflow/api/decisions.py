@@ -23,7 +23,7 @@ from agentflow.parse import decode
 from agentflow.process import make_timestamp
 from agentflow.redact import to_one_line
 from agentflow.settings import find_folders, load_settings
-from agentflow.store.journal import add_message, load_runs, read_messages
+from agentflow.store.journal import add_message, drop_decisions, load_runs, read_messages
 from agentflow.store.ownership import hold_writer_lock, is_own, record_begun
 from agentflow.store.reading import TASKS, find, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import TaskStore
@@ -223,6 +223,7 @@ def take_over(store: TaskStore, model: str) -> None:
     words are its author's: none counts as said or learnt by the user.
     """
     task, settings, now = store.task, load_settings(os.environ), make_timestamp()
+    drop_decisions(store.folder)
     paused = {run.pause.pending.id: run.pause.pending for run in load_runs(store.folder) if run.pause}
     waiting = (paused[item.id].replace(asked_at=now) for item in task.pending if item.id in paused)
     store.save(

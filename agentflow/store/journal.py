@@ -9,7 +9,7 @@ from typing import Any
 
 from agentflow.core.errors import CorruptState, InvalidFile
 from agentflow.core.fold import advance, begin_run
-from agentflow.core.messages import Reply
+from agentflow.core.messages import Reply, ToolResult
 from agentflow.core.record import Record, encode
 from agentflow.core.run import (
     CallAnswered,
@@ -17,12 +17,14 @@ from agentflow.core.run import (
     CompactionTrigger,
     HistoryCompacted,
     MessageAdded,
+    PauseAnswered,
     ReplyReceived,
     RequestSent,
     Run,
     RunClosed,
     RunEntry,
     RunOpened,
+    RunPaused,
 )
 from agentflow.parse import decode
 from agentflow.process import make_timestamp
@@ -30,6 +32,9 @@ from agentflow.redact import redact_bytes, redact_text
 
 MAX_LINE = 256 * 1024 * 1024
 """Bytes; no line of ours comes near it."""
+
+
+_NOT_DECIDED = "not made: somebody else decided about it than the user of this task; make it again if needed"
 
 
 class AppendFile:
@@ -94,6 +99,21 @@ def load_runs(folder: Path) -> Iterator[Run]:
             yield run
 
 
+def drop_decisions(folder: Path) -> None:
+    """Answer each call of a task that was decided and not made, in its run's file, so that none is made.
+
+    Raises CorruptState.
+    """
+    for path in (folder / "runs").glob("*.jsonl"):
+        run = load_run(path)
+        if run is None or run.outcome is not None:
+            continue
+        for call in run.pending:
+            if call.id in run.decided:
+                result = ToolResult(call_id=call.id, content=_NOT_DECIDED, is_error=True)
+                RunFile(path, lambda _: None).append(CallAnswered(result=result, made=False))
+
+
 def open_recorded_run(path: Path, head: RunOpened) -> Run:
     """Return a run at its beginning, in the conversation of the earlier run that its head names.
 
@@ -151,6 +171,10 @@ def _find_misplacement(run: Run, entry: RunEntry) -> str | None:
             problem = "a run has one RunOpened"
         case CallAnswered() if entry.result.call_id not in {call.id for call in run.pending}:
             problem = "the result of a call that nobody asked for"
+        case RunPaused() if entry.call_id not in {call.id for call in run.pending}:
+            problem = "a pause of a call that nobody asked for"
+        case PauseAnswered() if run.pause is None or run.pause.call_id != entry.call_id:
+            problem = "an answer to no pause"
         case RequestSent() if entry.turn != run.turns + 1:
             problem = f"turn {entry.turn} follows turn {run.turns}"
         case ReplyReceived() if len(run.used) >= run.turns:

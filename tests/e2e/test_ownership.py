@@ -116,6 +116,22 @@ def test_what_it_shows_and_says_is_not_believed(asking: Repo, tmp_path: Path) ->
     assert "denied: what a person approved is another call than this one" in results
 
 
+def test_a_call_that_its_author_approved_is_not_made(asking: Repo, tmp_path: Path) -> None:
+    forge(asking, pending=[])
+    (path,) = (asking.folder / "runs").glob("*-implementer.jsonl")
+    answer = {"type": "PauseAnswered", "call_id": json.loads(path.read_text().splitlines()[-1])["call_id"]}
+    with path.open("a") as file:
+        file.write(json.dumps({**answer, "answer": {"approved": True}}) + "\n")
+
+    repo = brought(asking, tmp_path / "other")
+    shutil.copytree(asking.home / ".claude", repo.home / ".claude")
+    done = repo.run("resume", repo.folder.name, "--model", f"script:{repo.home}/script.yaml")
+    assert done.code in (0, 4), done.err
+    assert not (repo.root / "made").exists()
+    results = [result["content"] for run in repo.runs("implementer") for result in run.results]
+    assert any("somebody else decided" in each for each in results)
+
+
 def test_no_decision_is_written_into_it(asking: Repo, tmp_path: Path) -> None:
     mine = asking
     (item,) = mine.state()["pending"]
