@@ -169,6 +169,8 @@ class Shell(Record):
     """None where no command may run beside the role."""
     run_tests: RunSelected | None = None
     """None where nothing is known of the repository's tests."""
+    slow_checkers: set[str] = set()
+    """The programs that took too long to look at an edit, for the whole run; they are not asked again."""
 
 
 ListChanged = Callable[[], Mapping[str, bool]]

@@ -84,6 +84,8 @@ class Surroundings(Record):
     """Tells which changed lines no test notices."""
     background: Background | None = None
     """The commands that run beside it."""
+    slow_checkers: set[str] = set()
+    """The programs that took too long to look at an edit."""
     run_tests: RunSelected | None = None
     """Runs tests with the repository's own runner."""
     repository: Path | None = None

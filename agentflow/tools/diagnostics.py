@@ -8,7 +8,6 @@ from pathlib import PurePosixPath
 
 from agentflow.core.errors import AgentflowError, ToolError
 from agentflow.core.evidence import Command
-from agentflow.core.messages import ToolResult
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.tool import ToolContext
@@ -19,7 +18,6 @@ from agentflow.sandbox.environment import find_variables
 _SECONDS = 2.0
 _MOST_CHARS = 1_000_000
 _MOST = 5
-_SLOW = f"no answer within {_SECONDS:g} s"
 _FINDING = regex(
     r"(?m)^(?P<path>[^:\n(]+)(?::(?P<line>\d+)(?::\d+)?:?|\((?P<at>\d+),\d+\):?) (?P<said>\S.*)$"
 )
@@ -80,7 +78,8 @@ def describe_new_problems(path: str, before: str, after: str, context: ToolConte
     try:
         found = [*_list_new(checker, path, before, after, context)]
     except TimeoutError:
-        return f"\n! {name}: {_SLOW}, not asked again"
+        context.shell.slow_checkers.add(name)
+        return f"\n! {name}: no answer within {_SECONDS:g} s, not asked again"
     except (OSError, AgentflowError):  # the program or the sandbox could not be started
         return ""
     rest = [f"… and {len(found) - _MOST} more"] if len(found) > _MOST else []
@@ -90,14 +89,12 @@ def describe_new_problems(path: str, before: str, after: str, context: ToolConte
 def _choose_checker(path: str, context: ToolContext) -> _Checker | None:
     """Return the installed checker of a file's language, a configured one first; none that was too slow."""
     suffix = PurePosixPath(path).suffix
-    parts = (part for message in context.run.all_messages for part in message.parts)
-    told = [part.content for part in parts if isinstance(part, ToolResult)]
     able = [
         each
         for each in _CHECKERS
         if suffix in each.suffixes
+        and each.words[0] not in context.shell.slow_checkers
         and _find_program(each.words[0], context)
-        and not any(f"! {each.words[0]}: {_SLOW}" in said for said in told)
     ]
     configured = [each for each in able if _is_configured(each, context)]
     return next(iter((*configured, *(each for each in able if not each.needs_settings))), None)

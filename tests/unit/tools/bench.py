@@ -84,13 +84,14 @@ class Bench:
         self.write_paths: tuple[str, ...] = ()
         self.runner = boxed(root).of("implementer")
         self.cancelled: Callable[[], bool] = lambda: False
+        self.slow_checkers = set[str]()
 
     def context(self, call_id: str = "call-0") -> ToolContext:
         rules = (ToolRule(tool="Read"),)
         return ToolContext(
             tools=make_standard_toolbox().tools,
             workspace=PathGuard(self.root),
-            shell=Shell(runner=self.runner, outputs=self.outputs),
+            shell=Shell(runner=self.runner, outputs=self.outputs, slow_checkers=self.slow_checkers),
             role=Role(
                 name="implementer",
                 description="d",
