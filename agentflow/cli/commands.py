@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _EXAMPLES = {
     "task": "make the failing tests pass",
     "ask": "where are discounts computed?",
+    "plan": "add a --json option to the export command",
     "demo": "demo",
     "explore": "--focus src/billing",
     "batch": "tasks.jsonl --jobs 4",
@@ -87,6 +88,9 @@ class CommandRow(NamedTuple):
 _RUN = (
     CommandRow("task", "task", "Carry out a task and verify the result with the repository's own checks."),
     CommandRow("ask", "task", "Answer a question about this repository. No file is changed."),
+    CommandRow(
+        "plan", "task", "Plan a change; once you agree to the plan, carry it out in the same conversation."
+    ),
     CommandRow("demo", "task", "Fix a real bug in a bundled example, without a key or a network."),
     CommandRow("explore", "task", "Explore a repository in depth and write down what was found."),
     CommandRow("batch", "batch", "Carry out many tasks, several at once, each in a clone of its own."),
@@ -178,7 +182,20 @@ _SET_UP = (
 )
 GROUPS = {"Run": _RUN, "Decide": _DECIDE, "Look": _LOOK, "Prove": _PROVE, "Set up": _SET_UP}
 COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
-_EVERYDAY = ("demo", "init", "task", "ask", "status", "why", "evidence", "resume", "commit", "undo", "verify")
+_EVERYDAY = (
+    "demo",
+    "init",
+    "task",
+    "ask",
+    "plan",
+    "status",
+    "why",
+    "evidence",
+    "resume",
+    "commit",
+    "undo",
+    "verify",
+)
 _ALL = ["help", "all"]
 
 

@@ -269,6 +269,51 @@ def ask(
     return launch(folder, request)
 
 
+def plan(
+    words: list[str] | None = TEXT,
+    model: str | None = arguments.MODEL,
+    max_iterations: int | None = MAX_ITERATIONS,
+    max_cost: float | None = arguments.MAX_COST,
+    max_tokens: int | None = arguments.MAX_TOKENS,
+    timeout: float | None = arguments.TIMEOUT,
+    no_sandbox: bool = arguments.NO_SANDBOX,
+    network: bool = arguments.NETWORK,
+    json: bool = arguments.ONE_JSON,
+    events: str | None = arguments.EVENTS_FILE,
+    follows: str | None = FOLLOWS,
+    no_memory: bool = arguments.NO_MEMORY,
+    stream: bool = arguments.STREAM,
+    quiet: bool = arguments.QUIET,
+    verbose: bool = arguments.VERBOSE,
+    plain: bool = arguments.PLAIN,
+    folder: Path = arguments.FOLDER,
+) -> int:
+    """Plan a change; once you agree to the plan, carry it out in the same conversation.
+
+    Nothing can be changed before. You can edit the plan in a file, or say in words what should be different.
+    Without a terminal the task waits (exit code 75) and names the command that continues it.
+    """
+    request = TaskRequest(
+        text=arguments.read_words(
+            words or [], example="agentflow plan add a --json option to the export command"
+        ),
+        plan_mode=True,
+        model=model,
+        max_iterations=max_iterations,
+        json=json,
+        events=events,
+        stream=stream,
+        detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
+        plain=plain,
+        no_sandbox=no_sandbox,
+        network=network,
+        follows=follows,
+        budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
+        memory=not no_memory,
+    )
+    return launch(folder, request)
+
+
 def demo(
     target: Path | None = typer.Argument(
         None,

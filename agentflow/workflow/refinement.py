@@ -91,10 +91,15 @@ def _record_start(crew: Crew, task: TaskState) -> TaskState:
     key = "base_tree" if task.follows is None else "start_tree"
     tree = getattr(task, key) or crew.git.write_tree()
     if task.left_tree and crew.git.has_tree(task.left_tree):
-        paths = list_some(to_one_line(each.path) for each in crew.git.list_changes(task.left_tree, tree))
-        told = f"- changed by somebody else, so Read them again: {paths}" if paths else ""
-        task = task.replace(since="\n".join(filter(None, (task.since, told))), left_tree=None)
+        task = note_drift(crew, task, task.left_tree, tree).replace(left_tree=None)
     return task.replace(**{key: tree}, tree=tree)
+
+
+def note_drift(crew: Crew, task: TaskState, before: str, after: str) -> TaskState:
+    """Return the task with what somebody else changed between two trees, for whoever goes on with a conversation."""
+    paths = list_some(to_one_line(each.path) for each in crew.git.list_changes(before, after))
+    told = f"- changed by somebody else, so Read them again: {paths}" if paths else ""
+    return task.replace(since="\n".join(filter(None, (task.since, told))))
 
 
 def _clarify(crew: Crew, task: TaskState) -> TaskState:
