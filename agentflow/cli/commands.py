@@ -183,18 +183,8 @@ _SET_UP = (
 GROUPS = {"Run": _RUN, "Decide": _DECIDE, "Look": _LOOK, "Prove": _PROVE, "Set up": _SET_UP}
 COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
 _EVERYDAY = (
-    "demo",
-    "init",
-    "task",
-    "ask",
-    "plan",
-    "status",
-    "why",
-    "evidence",
-    "resume",
-    "commit",
-    "undo",
-    "verify",
+    *("demo", "init", "task", "ask", "plan", "status"),
+    *("why", "evidence", "resume", "commit", "undo", "verify"),
 )
 _ALL = ["help", "all"]
 

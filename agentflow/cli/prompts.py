@@ -84,7 +84,7 @@ def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool
             record_decision(store, item, Answer(approved=True, via=f"{_VIA}, for this session"))
             continue
         try:
-            decision = _Approval(item, root, approvals).ask() if item.kind in APPROVED else _ask(item, root)
+            decision = _Approval(item, root, approvals).ask() if item.kind in APPROVED else _ask(item, store)
         except TimeoutError:
             decision = EXPIRED
         except (KeyboardInterrupt, EOFError):
@@ -184,11 +184,11 @@ def _show_pages(rows: tuple[Line, ...]) -> None:
             return
 
 
-def _ask(item: Pending, root: Path) -> Answer | None:
-    show(_draw_item(item, root), sys.stderr)
+def _ask(item: Pending, store: TaskStore) -> Answer | None:
+    show(_draw_item(item, store.folder.parents[2]), sys.stderr)
     words = "an option" if item.is_closed else "an option or your own words"
-    place = root / item.input["edit"] if item.kind is PendingKind.PLAN else None
-    words += "; e edits the plan" if place else ""
+    is_plan = item.kind is PendingKind.PLAN
+    words += "; e edits the plan" if is_plan else ""
     while True:
         said = []
         for question in item.questions:
@@ -204,8 +204,8 @@ def _ask(item: Pending, root: Path) -> Answer | None:
             typed = _read_line(f"answer, {words}; later = decide later [{item.default}]: ")
             if typed.lower() == _LATER:
                 return None
-            if typed.lower() == "e" and place:
-                _edit_file(place)
+            if typed.lower() == "e" and is_plan:
+                _edit_file(store.locate_plan(item.id))
                 break
             said.append(typed or item.default)
         if not said:
@@ -222,10 +222,7 @@ def _edit_file(place: Path) -> None:
     try:
         run_attended((*split_words(editor), str(place)))
     except (OSError, ValueError) as error:
-        send(
-            f"{make_visible(f'{editor}: {error}')}\nSet EDITOR, or edit {make_visible(str(place))}\n",
-            sys.stderr,
-        )
+        send(make_visible(f"{editor}: {error}\nSet EDITOR, or edit {place}\n"), sys.stderr)
         return
     show(_draw_text(place.read_text("utf-8", "replace").rstrip()), sys.stderr)
 

@@ -169,14 +169,9 @@ def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]
 
 def classify_words(task: TaskState, table: Table) -> Classification:
     """Return the classification of a task's words, in the class that the person named, if any."""
-    found, named = (
-        classify((task.invoked.purpose if task.invoked else "") or task.task, table),
-        task.named_class,
-    )
-    if (
-        task.plan_mode and Phase.IMPLEMENTATION not in found.steps
-    ):  # a plan is of a change, whatever the words
-        named = named or Complexity.IMPLEMENTATION
+    found = classify((task.invoked.purpose if task.invoked else "") or task.task, table)
+    is_change = Phase.IMPLEMENTATION in found.steps
+    named = task.named_class or ("" if is_change or not task.plan_mode else Complexity.IMPLEMENTATION)
     return use_named_class(found, named, table) if named else found
 
 

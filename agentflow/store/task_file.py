@@ -63,7 +63,7 @@ _NUMBER = regex(r"\d+[.)] +")
 
 
 def parse_plan(text: str) -> Plan:
-    """Return the plan that a person's version of its Markdown means; what is under no title is its summary."""
+    """Return the plan that a person's version of its Markdown means; text under no title is the summary."""
     parts: list[tuple[str, str]] = []
     under = "summary"
     for line in filter(str.strip, text.splitlines()):

@@ -121,11 +121,14 @@ def _write_prompt(crew: Crew, phase: Phase) -> RunPrompt:
     if earlier := _find_earlier_run(crew, phase):
         write = write_proving_prompt if task.is_proving else write_iteration_prompt
         return RunPrompt(name="", text=write(task, material), earlier=earlier)
-    if task.plan_mode and (planned := _find_plan_run(crew, phase)):
-        if phase is Phase.IMPLEMENTATION:
-            return RunPrompt(name="", text=write_agreed_prompt(task, material), followed=planned)
-        _, decision = find_plan_decision(task)
-        return RunPrompt(name="", text=write_correction_prompt(task, decision.text), earlier=planned)
+    name, decision = find_plan_decision(task)
+    planned = _find_plan_run(crew, phase) if task.plan_mode and name else None
+    if planned and phase is Phase.IMPLEMENTATION:
+        return RunPrompt(name="", text=write_agreed_prompt(task, material), followed=planned)
+    if task.plan_mode and name and phase is Phase.PLANNING:
+        told = () if planned else (write_task_prompt(task.replace(rejected_plan=None), phase, material),)
+        text = "\n\n".join((*told, write_correction_prompt(task, decision.text)))
+        return RunPrompt(name="", text=text, earlier=planned)
     if followed := _find_followed_run(crew, phase):
         is_known = {each.path for each in task.excerpts if followed.mentions(each.path)}
         left = tuple(each for each in task.excerpts if each.path not in is_known)
@@ -155,14 +158,13 @@ def _may_be_followed(crew: Crew, run: Run) -> bool:
 def _find_plan_run(crew: Crew, phase: Phase) -> Run | None:
     """Return the run that made the plan, where its conversation goes on: to carry it out, or to change it."""
     task = crew.store.task
-    is_agreed = phase is Phase.IMPLEMENTATION and task.iteration == 1 and not task.is_proving
-    if not is_agreed and not (phase is Phase.PLANNING and find_plan_decision(task)[0]):
+    is_first = task.iteration == 1 and not task.is_proving and phase not in task.asked
+    if phase is not Phase.PLANNING and not (phase is Phase.IMPLEMENTATION and is_first):
         return None
     role = ROLE_OF[Phase.PLANNING]
     runs = (load_run(crew.store.run_path(number, role)) for number in _list_numbers(crew, role))
     run = next((run for run in runs if run is not None and run.outcome is RunOutcome.SUBMITTED), None)
-    is_asked = phase is Phase.IMPLEMENTATION and phase in task.asked
-    return run if run is not None and not is_asked and _may_be_followed(crew, run) else None
+    return run if run is not None and _may_be_followed(crew, run) else None
 
 
 def _find_earlier_run(crew: Crew, phase: Phase) -> Run | None:
@@ -321,7 +323,7 @@ def _take_tree(crew: Crew, task: TaskState) -> TaskState:
 
 
 def find_plan_decision(task: TaskState) -> tuple[str, Answer]:
-    """Return the id and the answer of the newest plan that a person decided about; the id is empty for none."""
+    """Return the id and the answer of the newest plan that a person decided about; no id without one."""
     named = ((name, answer) for name, answer in task.answers.items() if name.startswith(_PLAN_ID))
     return next(named, ("", Answer(approved=False)))
 

@@ -96,7 +96,7 @@ def _record_start(crew: Crew, task: TaskState) -> TaskState:
 
 
 def note_drift(crew: Crew, task: TaskState, before: str, after: str) -> TaskState:
-    """Return the task with what somebody else changed between two trees, for whoever goes on with a conversation."""
+    """Return the task with what somebody else changed between two trees, as a conversation is told it."""
     paths = list_some(to_one_line(each.path) for each in crew.git.list_changes(before, after))
     told = f"- changed by somebody else, so Read them again: {paths}" if paths else ""
     return task.replace(since="\n".join(filter(None, (task.since, told))))
