@@ -67,6 +67,7 @@ _EXAMPLES = {
     "ci": "--base origin/main",
     "acp": "--model anthropic",
     "config": "--explain",
+    "models": "--model openrouter/qwen/qwen3-coder",
     "permissions": 'test "git push" --role implementer',
 }
 """What stands after a command in its example."""
@@ -176,6 +177,11 @@ _SET_UP = (
     CommandRow("ci", "verify", "Re-verify the tasks that a pull request names, without a key or a model."),
     CommandRow("acp", "servers", "Serve an editor over stdin and stdout."),
     CommandRow("config", "config", "Show each setting and where it came from."),
+    CommandRow(
+        "models",
+        "models",
+        "Show the model of each tier and its price, and which providers can be reached.",
+    ),
     CommandRow("check", "config", "Validate settings, roles, skills and hooks."),
     CommandRow("doctor", "config", "Test the sandbox and report what is installed and configured."),
     CommandRow("permissions", "explain", "Show how the permission rules decide a command."),
