@@ -121,6 +121,8 @@ def _find_intent(text: str, table: Table) -> Intent:
     actions = [each for each in sentences if moods[each] - {Mood.STATEMENT, Mood.LIMIT}]
     limits = [each for each in sentences if _CONSTRAINT.search(each) or moods[each] == {Mood.LIMIT}]
     rest = [each for each in sentences if each not in actions]
+    if limits == sentences:
+        limits = []  # the goal says them already
     return Intent(
         goal=text, description="\n".join(rest), actions=_to_list(actions), constraints=_to_list(limits)
     )
