@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from agentflow.core.record import Record
+from agentflow.core.evidence import Reads
 from agentflow.sandbox.throwaway import walk
 
 _HOOK = Path(__file__).with_name("reading_hook.py")
@@ -24,25 +24,6 @@ _OWN_PATH = re.compile(r"\bPYTHONPATH=(\S?)")
 _MOST_FOLDERS = 20_000
 _MOST_BYTES = 32 << 20
 _APART = frozenset({".git", "node_modules", ".venv", "__pycache__"})
-
-
-class Reads(Record):
-    """The files of the repository that were read in a run, each with the code that read it."""
-
-    by_code: frozenset[tuple[str, str]] = frozenset()
-    """A file, and the file whose code read it; empty for a runner or a library."""
-    opened: frozenset[str] = frozenset()
-    """All files that were opened, whoever did it."""
-    gap: str = ""
-    """The reason why `opened` may lack some files."""
-
-    def join(self, other: "Reads") -> "Reads":
-        """Return what was read in two runs."""
-        return Reads(
-            by_code=self.by_code | other.by_code,
-            opened=self.opened | other.opened,
-            gap=self.gap or other.gap,
-        )
 
 
 class ReadObserver:

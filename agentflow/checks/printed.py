@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from agentflow.checks.import_errors import find_import_error
-from agentflow.checks.results import Outcomes, Told, count_outcomes, find_worst
+from agentflow.checks.results import Outcomes, count_outcomes, find_worst, make_results
 from agentflow.checks.runners import TEST_RUNNERS
-from agentflow.core.evidence import TestCounts, TestOutcome
+from agentflow.core.evidence import TestCounts, TestOutcome, TestResults
 from agentflow.core.regex import regex
 from agentflow.redact import strip_colours
 
@@ -94,7 +94,7 @@ def undo_json(output: str) -> str:
     return "".join(str(event.get("Output", "")) if event else row for row, event in rows)
 
 
-def read_go(output: str) -> Told | None:
+def read_go(output: str) -> TestResults | None:
     """Return the tests of `go test -json`, a package that did not load among them."""
     events = [event for row in output.splitlines() if (event := _event(row))]
     found: dict[str, TestOutcome] = {}
@@ -121,27 +121,27 @@ def _event(row: str) -> dict[str, str]:
     return event if isinstance(event.get("Action"), str) else {}
 
 
-def read_printed(text: str, *, is_reported: bool = False) -> Told | None:
+def read_printed(text: str, *, is_reported: bool = False) -> TestResults | None:
     """Return what all runners printed of their tests, in a text without colours; None where none did.
 
     Those of JavaScript, TAP, and mere sums are left aside where a report tells of tests.
     """
-    readers: list[Callable[[list[str]], Told | None]] = [_read_go_verbose, _read_cargo, _read_ctest]
+    readers: list[Callable[[list[str]], TestResults | None]] = [_read_go_verbose, _read_cargo, _read_ctest]
     readers += [] if is_reported else [_read_javascript, _read_totals]
     rows = text.splitlines()
     return join_told(each for reader in readers if (each := reader(rows)))
 
 
-def join_told(parts: Iterable[Told]) -> Told | None:
+def join_told(parts: Iterable[TestResults]) -> TestResults | None:
     """Return what several runners told as one; None where none told anything."""
     found = list(parts)
     if not found:
         return None
     outcomes = {test: outcome for each in found for test, outcome in each.outcomes.items()}
-    numbers = [each.number for each in found if each.number]
+    numbers = [each.counts for each in found if each.counts]
     errors = {test: error for each in found for test, error in each.import_errors.items()}
     said = {test: text for each in found for test, text in each.failures.items()}
-    return Told(outcomes=outcomes, number=_sum(numbers), import_errors=errors, failures=said)
+    return TestResults(outcomes=outcomes, counts=_sum(numbers), import_errors=errors, failures=said)
 
 
 def _sum(numbers: list[TestCounts]) -> TestCounts:
@@ -149,11 +149,11 @@ def _sum(numbers: list[TestCounts]) -> TestCounts:
     return TestCounts(**{word: sum(getattr(each, word) for each in numbers) for word in words})
 
 
-def _to_told(outcomes: Mapping[str, TestOutcome]) -> Told:
-    return Told(outcomes=outcomes, number=count_outcomes(outcomes.values()))
+def _to_told(outcomes: Mapping[str, TestOutcome]) -> TestResults:
+    return TestResults(outcomes=outcomes, counts=count_outcomes(outcomes.values()))
 
 
-def _read_go_verbose(rows: list[str]) -> Told | None:
+def _read_go_verbose(rows: list[str]) -> TestResults | None:
     """Return the tests that `go test -v` printed; a result counts once its package has ended."""
     found: dict[str, TestOutcome] = {}
     open_tests: dict[str, TestOutcome] = {}
@@ -166,7 +166,7 @@ def _read_go_verbose(rows: list[str]) -> Told | None:
     return _to_told(found) if found and any(row.startswith("=== RUN ") for row in rows) else None
 
 
-def _read_cargo(rows: list[str]) -> Told | None:
+def _read_cargo(rows: list[str]) -> TestResults | None:
     """Return the tests of `cargo test`; only their numbers where a list and its sum disagree."""
     found: dict[str, list[TestOutcome]] = {}
     numbers: list[TestCounts] = []
@@ -194,10 +194,10 @@ def _read_cargo(rows: list[str]) -> Told | None:
     }
     outcomes = {name: find_worst(several) for name, several in found.items()} | broken
     number = _sum([*numbers, count_outcomes(broken.values())])
-    return Told(outcomes=outcomes if is_whole else {}, number=number)
+    return TestResults(outcomes=outcomes if is_whole else {}, counts=number)
 
 
-def _read_ctest(rows: list[str]) -> Told | None:
+def _read_ctest(rows: list[str]) -> TestResults | None:
     ends = [end for row in rows if (end := _CTEST_END.fullmatch(row))]
     if not ends:
         return _to_told({}) if any(map(_CTEST_NONE.fullmatch, rows)) else None
@@ -206,7 +206,7 @@ def _read_ctest(rows: list[str]) -> Told | None:
     red = sum(outcome is FAILED for outcome in found.values())
     if red == failed and len(found) >= number:
         return _to_told(found)
-    return Told(number=TestCounts(passed=number - failed, failed=failed))
+    return TestResults(counts=TestCounts(passed=number - failed, failed=failed))
 
 
 def _of_ctest(word: str) -> TestOutcome:
@@ -215,13 +215,13 @@ def _of_ctest(word: str) -> TestOutcome:
     return SKIPPED if "Skipped" in word or "Disabled" in word else FAILED
 
 
-def _read_totals(rows: list[str]) -> Told | None:
+def _read_totals(rows: list[str]) -> TestResults | None:
     numbers: list[TestCounts] = []
     for runner in TEST_RUNNERS:
         pattern = regex(runner.total) if runner.total else None
         found = [_count_total(each) for row in rows if pattern and (each := pattern.fullmatch(row))]
         numbers += found if runner.adds_up else found[-1:]
-    return Told(number=_sum(numbers)) if numbers else None
+    return TestResults(counts=_sum(numbers)) if numbers else None
 
 
 def _count_total(told: re.Match[str]) -> TestCounts:
@@ -234,12 +234,12 @@ def _count_total(told: re.Match[str]) -> TestCounts:
     return TestCounts(passed=passed, failed=failed, skipped=skipped, errors=errors)
 
 
-def _read_javascript(rows: list[str]) -> Told | None:
+def _read_javascript(rows: list[str]) -> TestResults | None:
     """Return what a runner of JavaScript printed, or whatever else prints TAP; the last sum counts."""
     sums = (*(_last(each, rows) for each in (_JEST, _VITEST)), *(_blocks(each, rows) for each in _IN_BLOCKS))
     found = next((each for each in sums if each is not None), None)
     tap = _read_tap(rows)
-    return tap or (Told(number=_add_up(found)) if found is not None else None)
+    return tap or (TestResults(counts=_add_up(found)) if found is not None else None)
 
 
 def _last(pattern: re.Pattern[str], rows: list[str]) -> dict[str, int] | None:
@@ -266,7 +266,7 @@ def _add_up(parts: Mapping[str, int]) -> TestCounts:
     return count_outcomes(number)
 
 
-def _read_tap(rows: list[str]) -> Told | None:
+def _read_tap(rows: list[str]) -> TestResults | None:
     points = [point for row in rows if (point := _TAP.fullmatch(row))]
     plans = [int(plan["number"]) for row in rows if (plan := _TAP_PLAN.fullmatch(row))]
     if not plans or sum(plans) != len(points) or any(map(_TAP_BAIL.fullmatch, rows)):
@@ -285,11 +285,11 @@ def _points(points: Iterable[re.Match[str]]) -> Iterator[tuple[str, TestOutcome]
         yield name if seen[name] == 1 else f"{name} #{seen[name]}", outcome
 
 
-def read_verbose_unittest(text: str) -> Told:
+def read_verbose_unittest(text: str) -> TestResults:
     """Return the tests of one or several runs; nothing unless the last one printed its summary."""
     pieces = _SUMMARY.split(text)
     if len(pieces) == 1 or _HEADER.search(pieces[-1]):
-        return Told()
+        return TestResults()
     found, errors = defaultdict[str, list[TestOutcome]](list), defaultdict[str, list[str]](list)
     for part, number in zip(pieces[:-1:2], pieces[1::2], strict=True):
         for name, outcomes in _outcomes(part, ran=int(number)).items():
@@ -297,7 +297,7 @@ def read_verbose_unittest(text: str) -> Told:
     blocks = list(_BLOCK.finditer(text))
     for block, end in zip(blocks, [*(each.start() for each in blocks), len(text)][1:], strict=True):
         errors[_test_id(block)].append(find_import_error(_SUMMARY.split(text[block.end() : end])[0]))
-    return Told.of(found, errors) if found else Told()
+    return make_results(found, errors) if found else TestResults()
 
 
 def _outcomes(part: str, ran: int) -> Outcomes:

@@ -3,12 +3,11 @@
 import hashlib
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from types import MappingProxyType
 
-from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
+from agentflow.checks.observing import ReadObserver, install_hook, keep_hook, watch_folders
 from agentflow.checks.printed import (
     ask_for_json,
     drop_colours,
@@ -21,7 +20,6 @@ from agentflow.checks.printed import (
 from agentflow.checks.repository import find_pytest_root, parse_manifest
 from agentflow.checks.results import (
     MINITEST,
-    Told,
     copy_reporters,
     count_findings,
     count_outcomes,
@@ -38,10 +36,19 @@ from agentflow.checks.surroundings import (
     make_other_surroundings,
 )
 from agentflow.core.check_command import CommandPart, join_parts, split_command
-from agentflow.core.evidence import TAIL_CHARS, Check, CheckName, Command, Execution, TestCounts, TestOutcome
-from agentflow.core.record import Record
+from agentflow.core.evidence import (
+    TAIL_CHARS,
+    Check,
+    CheckName,
+    CheckRun,
+    Command,
+    Execution,
+    TestCounts,
+    TestResults,
+)
+from agentflow.core.record import Record, copy_shared
 from agentflow.core.regex import regex
-from agentflow.core.test_ids import get_test_file, match_cases
+from agentflow.core.test_ids import get_test_file
 from agentflow.redact import strip_colours
 from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import CHECKS
@@ -80,38 +87,6 @@ class CheckWatch(Record):
     """A test that is busy for more seconds, and far longer than any before it, is ended; none by 0."""
 
 
-class Shown(Record):
-    """The result of one run of a check."""
-
-    execution: Execution
-    counts: TestCounts | None
-    """None where no runner told any; of pytest and unittest no result means no test."""
-    outcomes: Mapping[str, TestOutcome]
-    findings: Mapping[str, int]
-    reads: Reads | None = None
-    """The files that it read, where that was observed."""
-    import_errors: Mapping[str, str] = MappingProxyType({})
-    """The failing tests that an import error ended, each with that error."""
-    failures: Mapping[str, str] = MappingProxyType({})
-    """What a report says of failing tests."""
-
-    def match_cases(self, before: Mapping[str, TestOutcome], changed: Collection[str] = ()) -> "Shown":
-        """Return the result with the ids from before where a case is called by the time or a chance."""
-        found = match_cases(self.outcomes, before, changed)
-        if not found:
-            return self
-        functions = sorted({test.partition("[")[0] for test in found.values()})
-        return self.replace(
-            outcomes={found.get(test, test): outcome for test, outcome in self.outcomes.items()},
-            import_errors={found.get(test, test): error for test, error in self.import_errors.items()},
-            execution=self.execution.replace(matched=tuple(functions)),
-        )
-
-    def list_ids(self, *outcomes: TestOutcome) -> frozenset[str]:
-        """Return the tests that came to one of these."""
-        return frozenset(test for test, outcome in self.outcomes.items() if outcome in outcomes)
-
-
 def execute(
     check: Check,
     sandbox: Sandbox,
@@ -120,7 +95,7 @@ def execute(
     watch: CheckWatch | None = None,
     env: Mapping[str, str] | None = None,
     manner: Manner = Manner.PLAIN,
-) -> Shown:
+) -> CheckRun:
     """Run a check in a repository, its output going to `sink`; it leaves nothing of ours behind.
 
     `env` is added last, such as the import path of a copy.
@@ -141,27 +116,21 @@ def execute(
             finished = _run(job, scratch, sink, lambda: cancelled() or is_over(), given)
         reads = observer.collect_reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
-        told = (_read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None) or Told()
+        told = (_read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None) or TestResults()
         ended = observer.find_stalled() if observer else ()
         finished = finished.replace(stalled=tuple(test for test in ended if test in told.outcomes))
-        if is_over() and not finished.timed_out and told.number is not None:
-            is_red = told.number.failed + told.number.errors > 0
+        if is_over() and not finished.timed_out and told.counts is not None:
+            is_red = told.counts.failed + told.counts.errors > 0
             finished = finished.replace(exit_code=int(is_red), notes=(*finished.notes, _ENDED))
     finished = _readable(finished, sink, raw) if job.is_json else finished
     lines = [*strip_colours(finished.tail).splitlines(), *finished.notes]
-    return Shown(
-        execution=finished.replace(
-            command=check.command,
-            cwd=str(sandbox.root),
-            tail="\n".join(lines[-_TAIL_LINES:])[-TAIL_CHARS:],
-            sandbox=sandbox.level,
-        ),
-        counts=told.number,
-        outcomes=told.outcomes,
-        findings=count_findings(check.name, raw.replace(f"{sandbox.place}/", "")),
-        import_errors=told.import_errors,
-        failures=told.failures,
-        reads=reads,
+    tail = "\n".join(lines[-_TAIL_LINES:])[-TAIL_CHARS:]
+    finished = finished.replace(
+        command=check.command, cwd=str(sandbox.root), tail=tail, sandbox=sandbox.level
+    )
+    findings = count_findings(check.name, raw.replace(f"{sandbox.place}/", ""))
+    return CheckRun(
+        check=check, ran=finished, findings=findings, reads=reads, tail=tail, **copy_shared(told, CheckRun)
     )
 
 
@@ -244,7 +213,7 @@ class _OverWhenIdle:
             self._size, self._since = size, now
         elif size and now - self._since >= _IDLE_SECONDS:
             told = read_printed(drop_colours(self._sink.read_text("utf-8", "replace")))
-            self._is_over = told is not None and told.number is not None
+            self._is_over = told is not None and told.counts is not None
             self._since = now
         return self._is_over
 
@@ -325,7 +294,7 @@ def _readable(finished: Execution, sink: Path, raw: str) -> Execution:
     return finished.replace(tail=text[-TAIL_CHARS:], stdout_sha256=sha, bytes=len(written))
 
 
-def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
+def _read_tests(job: _Job, scratch: Path, output: str) -> TestResults | None:
     """Return what the runners of a check told; reports count before what is printed."""
     command, text = job.check.command, drop_colours(output)
     python = [read_verbose_unittest(text)] if _UNITTEST.search(command) else []
@@ -337,20 +306,20 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
         python.append(_tell_from_root(read_junit(report), part.folder, job.sandbox.folders))
     names_python = _UNITTEST.search(command) or _PYTEST.search(command)
     own = join_told(python)
-    told = [own.replace(number=count_outcomes(own.outcomes.values()))] if own and own.outcomes else []
+    told = [own.replace(counts=count_outcomes(own.outcomes.values()))] if own and own.outcomes else []
     told += [each] if (each := read_reports(scratch, (job.sandbox.place, job.sandbox.root))) else []
     is_reported = bool(told)
     told += [go] if (go := read_go(output)) and job.is_json else []
     is_enough = bool(told or names_python) and len(parts) == 1
     printed = None if is_enough else read_printed(text, is_reported=is_reported)
     if printed is None:
-        return join_told(told) or (Told(number=TestCounts()) if names_python else None)
+        return join_told(told) or (TestResults(counts=TestCounts()) if names_python else None)
     is_alone = not told and not _PRINTING.search(command)
-    number = printed.number and printed.number.replace(is_printed=is_alone)
-    return join_told([*told, printed]) if told else printed.replace(number=number)
+    number = printed.counts and printed.counts.replace(is_printed=is_alone)
+    return join_told([*told, printed]) if told else printed.replace(counts=number)
 
 
-def _tell_from_root(told: Told, folder: str, places: Iterable[Path]) -> Told:
+def _tell_from_root(told: TestResults, folder: str, places: Iterable[Path]) -> TestResults:
     """Return tests by their files as the root sees them, as pytest does by itself with settings there."""
     tops = tuple(places)
 

@@ -8,7 +8,6 @@ from functools import partial
 
 from anyio import to_thread
 
-from agentflow.checks.run import Shown
 from agentflow.core.events import Probing
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
@@ -302,7 +301,7 @@ def _try_alone(
     return tried
 
 
-def _read(shown: Shown, passing: frozenset[str], tried: TriedMutant) -> TriedMutant:
+def _read(shown: CheckRun, passing: frozenset[str], tried: TriedMutant) -> TriedMutant:
     """Return what a run shows of a mutant: only a test that passes without it can tell."""
     red = sorted(passing & shown.list_ids(*RED))
     passed = passing & shown.list_ids(TestOutcome.PASSED)

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from agentflow.checks.run import CheckWatch, Shown, execute
+from agentflow.checks.run import CheckWatch, execute
 from agentflow.checks.runners import ReadFile, find_script, get_form
 from agentflow.core.check_command import (
     PYTEST,
@@ -16,7 +16,7 @@ from agentflow.core.check_command import (
     split_command,
 )
 from agentflow.core.errors import InvalidInput, NotAllowed
-from agentflow.core.evidence import RED, Check, CheckName, describe_counts
+from agentflow.core.evidence import RED, Check, CheckName, CheckRun, describe_counts
 from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
@@ -206,7 +206,7 @@ def _fill(form: str, known: Mapping[str, str]) -> str:
     return " ".join(words) if is_filled else ""
 
 
-def describe_failures(shown: Shown, output: str, sandbox: Sandbox) -> dict[str, str]:
+def describe_failures(shown: CheckRun, output: str, sandbox: Sandbox) -> dict[str, str]:
     """Return place and assertion of each test that failed, by its id."""
     red, printed = sorted(shown.list_ids(*RED)), _list_printed(output)
     found = dict[str, str]()

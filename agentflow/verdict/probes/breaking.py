@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from secrets import randbelow, token_hex
 
-from agentflow.checks.run import Shown
 from agentflow.core.check_command import PYTEST, CommandPart
-from agentflow.core.evidence import Check, CheckName, TestOutcome
+from agentflow.core.evidence import Check, CheckName, CheckRun, TestOutcome
 from agentflow.core.languages import SCRIPTS
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
@@ -145,7 +144,7 @@ def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | N
     )
 
 
-def is_silent(shown: Shown) -> bool:
+def is_silent(shown: CheckRun) -> bool:
     """Return whether the runner reported success although tests had to fail, or found none of them."""
     is_empty = shown.execution.exit_code == _NO_TESTS and not shown.outcomes
     return is_empty or shown.execution.exit_code == 0 or TestOutcome.PASSED in shown.outcomes.values()
