@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import re
 import select
 import shutil
 import struct
@@ -13,6 +12,7 @@ from pathlib import Path
 from threading import Thread
 
 from agentflow.core.evidence import Reads
+from agentflow.runners.python import add_import_path
 from agentflow.sandbox.throwaway import walk
 
 _HOOK = Path(__file__).with_name("reading_hook.py")
@@ -20,7 +20,6 @@ _READS, _ROOT, _LONGEST, _STALLED, _AT = "reads", "root", "longest", "stalled", 
 _MOST_NAME = 1000
 _OPENED, _IS_FOLDER, _OVERFLOWED = 0x20, 0x40000000, 0x4000
 _HEAD = struct.Struct("iIII")
-_OWN_PATH = re.compile(r"\bPYTHONPATH=(\S?)")
 _MOST_FOLDERS = 20_000
 _MOST_BYTES = 32 << 20
 _APART = frozenset({".git", "node_modules", ".venv", "__pycache__"})
@@ -74,10 +73,7 @@ def install_hook(scratch: Path, roots: Iterable[Path], import_path: str, longest
 
 def keep_hook(command: str, observer: ReadObserver) -> str:
     """Return a command that sets an import path of its own, with ours in front of it."""
-    ours = observer.env["PYTHONPATH"].split(os.pathsep)[0]
-    return _OWN_PATH.sub(
-        lambda found: f"PYTHONPATH={ours}{os.pathsep if found[1] else ''}{found[1]}", command
-    )
+    return add_import_path(command, observer.env["PYTHONPATH"].split(os.pathsep)[0])
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Any
 from xml.parsers import expat
 
-from agentflow.checks.import_errors import find_import_error, find_node_error
-from agentflow.core.evidence import RED, CheckName, TestCounts, TestOutcome, TestResults
+from agentflow.core.evidence import RED, CheckName, TestOutcome, TestResults
 from agentflow.core.regex import regex
+from agentflow.runners.import_errors import find_import_error, find_node_error
+from agentflow.runners.runner import Outcomes, find_worst, make_results
 
-_WORST_FIRST = (TestOutcome.ERROR, TestOutcome.FAILED, TestOutcome.SKIPPED, TestOutcome.PASSED)
 _IN_XML = MappingProxyType(
     {"error": TestOutcome.ERROR, "failure": TestOutcome.FAILED, "skipped": TestOutcome.SKIPPED}
 )
@@ -37,31 +37,12 @@ _OUTCOMES = MappingProxyType(
     }
 )
 _BYTES = 64 << 20
-Outcomes = dict[str, list[TestOutcome]]
 _Case = tuple[str, Sequence[str], TestOutcome, str, str]
 """The file and names of a test, its outcome, the missing module that failed it, and the failure itself."""
 
 
-def make_results(
-    outcomes: Outcomes,
-    errors: Mapping[str, Sequence[str]] = MappingProxyType({}),
-    failures: Mapping[str, str] = MappingProxyType({}),
-) -> TestResults:
-    """Return tests by all that each came to; an import error counts where each failure is one."""
-    found = {test: find_worst(several) for test, several in outcomes.items()}
-    lacking = {test: told[0] for test, told in errors.items() if all(told)}
-    number = count_outcomes(found.values())
-    return TestResults(outcomes=found, counts=number, import_errors=lacking, failures=failures)
-
-
 class _Refused(Exception):
     """The document uses a feature that could expand it."""
-
-
-def find_worst(outcomes: Iterable[TestOutcome]) -> TestOutcome:
-    """Return what a test has come to that gave several outcomes."""
-    given = frozenset(outcomes)
-    return next((outcome for outcome in _WORST_FIRST if outcome in given), TestOutcome.ERROR)
 
 
 def read_junit(text: str) -> TestResults:
@@ -142,16 +123,6 @@ def _guess_place(owner: str) -> Sequence[str]:
     words = owner.split(".")
     modules = next((place for place, word in enumerate(words) if word[:1].isupper()), len(words))
     return [f"{'/'.join(words[:modules])}.py", *words[modules:]]
-
-
-def count_outcomes(outcomes: Iterable[TestOutcome]) -> TestCounts:
-    number = Counter(outcomes)
-    return TestCounts(
-        passed=number[TestOutcome.PASSED],
-        failed=number[TestOutcome.FAILED],
-        skipped=number[TestOutcome.SKIPPED],
-        errors=number[TestOutcome.ERROR],
-    )
 
 
 def count_findings(check: CheckName | None, output: str) -> dict[str, int]:

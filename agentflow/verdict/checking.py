@@ -16,8 +16,6 @@ from agentflow.checks.detect import detect, limit_checks
 from agentflow.checks.import_errors import find_foreign_errors
 from agentflow.checks.python import choose_interpreter, read_python_version
 from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
-from agentflow.checks.runners import Watching, find_watching
-from agentflow.core.check_command import fit_command
 from agentflow.core.errors import CorruptState, UsageError
 from agentflow.core.events import Event, Warned
 from agentflow.core.evidence import Check, CheckName, CheckRun, Fault, Reads
@@ -26,6 +24,8 @@ from agentflow.core.ports import Watch
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import check_cancelled
+from agentflow.runners.fitting import fit_command
+from agentflow.runners.scripts import Watching, find_watching
 from agentflow.sandbox.build_cache import find_build_cache
 from agentflow.sandbox.profile import CACHES, Level
 from agentflow.sandbox.run import Sandbox, guess_reason

@@ -34,6 +34,7 @@ from agentflow.core.regex import regex
 from agentflow.core.test_ids import keep_case_ids
 from agentflow.parse import decode
 from agentflow.redact import list_some
+from agentflow.runners.python import drop_interpreter
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import NETWORK_FAILURE, Sandbox
 from agentflow.settings import Patience
@@ -41,7 +42,6 @@ from agentflow.store.ledger import hash_file, list_evidence_files, read_outcomes
 from agentflow.store.reading import is_task_id, load_events, read_evidence
 from agentflow.store.tasks import TaskStore
 
-_STARTER = re.compile(r"(?:\b(?:uv run --no-sync|poetry run) )?(?:[^\s;{}]*/)?\bpython[\d.]* (?:-m )?")
 _LATEST = 2
 """The number of earlier tasks that are looked at."""
 _LASTING = timedelta(hours=1)
@@ -264,13 +264,10 @@ def find_check(evidence: Evidence, required: Iterable[Check]) -> tuple[Check | N
     named = [check for check in required if check.name is evidence.check]
     if not named:
         return None, f"{evidence.check} is not required by its tree"
-    check = next((each for each in named if _bare(each.command) == _bare(evidence.command)), None)
+    check = next(
+        (each for each in named if drop_interpreter(each.command) == drop_interpreter(evidence.command)), None
+    )
     if check is None:
         was, due = format_command(evidence.command), format_command(named[0].command)
         return None, f"the record is of `{was}`; its tree requires `{due}`"
     return check, f"not run again ({check.missing})" if check.missing else ""
-
-
-def _bare(command: str) -> str:
-    """Return a command without the part that starts Python, which differs between machines."""
-    return _STARTER.sub("", command)

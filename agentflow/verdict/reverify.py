@@ -11,7 +11,6 @@ from agentflow.checks.python import choose_interpreter
 from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, apply_own_commands
 from agentflow.checks.run import CheckWatch
 from agentflow.checks.surroundings import Manner
-from agentflow.core.check_command import fit_command
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import (
     By,
@@ -30,6 +29,8 @@ from agentflow.core.task import RequiredCheck, Status, TaskState
 from agentflow.core.test_ids import keep_case_ids
 from agentflow.core.verdict import MutantEnd, MutantResult, ProbeResult, Verdict
 from agentflow.redact import list_some
+from agentflow.runners.fitting import fit_command
+from agentflow.runners.selection import narrow, read_tests
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
@@ -51,7 +52,6 @@ from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.projects import find_added_projects, list_tests
 from agentflow.verdict.runner import Place
 from agentflow.verdict.surface import find_surface, is_kept_original
-from agentflow.verdict.target_tests import narrow, read_tests
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import list_unchanged, mark_ignored
 from agentflow.workspace.path_guard import PathGuard

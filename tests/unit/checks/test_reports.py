@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from agentflow.checks.results import make_results, read_reports
+from agentflow.checks.results import read_reports
 from agentflow.checks.run import execute
-from agentflow.checks.runners import add_reports, find_watching
 from agentflow.core.evidence import Check, CheckName, CheckRun, TestCounts, TestOutcome
+from agentflow.runners.runner import make_results
+from agentflow.runners.scripts import find_watching
+from agentflow.runners.table import add_reports
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
-RECORDED = Path(__file__).with_name("recorded")
+RECORDED = Path(__file__).parents[1] / "runners/recorded"
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="runs node")
 

@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.checks.printed import ask_for_json, drop_colours, read_go, read_printed, undo_json
 from agentflow.core.evidence import TestCounts, TestOutcome
+from agentflow.runners.go import read_json, undo_json
+from agentflow.runners.table import drop_colours, read_printed, tell_each_test
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 
@@ -126,7 +127,7 @@ def test_points_with_one_name_are_told_apart() -> None:
 
 
 def test_go_tells_each_test_and_each_package_that_does_not_load() -> None:
-    told = read_go(recorded("go.json"))
+    told = read_json(recorded("go.json"))
     assert told is not None
     assert told.outcomes == {**NAMED["go-verbose.txt"], "example.com/calc/broken::*": ERROR}
 
@@ -152,4 +153,4 @@ ASKED = {
 
 @pytest.mark.parametrize("command", ASKED)
 def test_go_is_asked_for_json_where_it_is_started(command: str) -> None:
-    assert ask_for_json(command) == ASKED[command]
+    assert tell_each_test(command) == ASKED[command]
