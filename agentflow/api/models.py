@@ -58,7 +58,6 @@ def advise_on_no_model(environ: Mapping[str, str]) -> str:
 
 
 def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mapping[str, str]) -> Model:
-    """Return the model of a name. Raises ConfigError, or ModelRejected without credentials."""
     chosen = parse_choice(name)
     if name == REPAIR:
         from agentflow.repair.policy import Repair
@@ -95,7 +94,6 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
 
 
 def _connect(provider: str, name: str, settings: Settings, environ: Mapping[str, str]) -> "ProviderLine":
-    """Return the line to a provider. Raises ConfigError, or ModelRejected without credentials."""
     from agentflow.model.wire import ProviderLine
 
     api = _choose_api(provider, settings)
@@ -134,7 +132,6 @@ def _choose_api(provider: str, settings: Settings) -> "Api":
 
 
 def find_endpoint(provider: str, settings: Settings, environ: Mapping[str, str]) -> "Endpoint":
-    """Return the endpoint of a provider. Raises ConfigError, or ModelRejected without a key that is named."""
     from agentflow.model.endpoint import choose_endpoint, choose_provider_endpoint
 
     if provider in PROVIDERS or provider in settings.providers:
@@ -211,7 +208,6 @@ def find_context_limits(model_id: str, settings: Settings) -> ContextLimits:
 
 
 def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings) -> None:
-    """Refuse a model that takes no tools for any of these roles. Raises ModelRejected."""
     if not parse_choice(model.name).is_live:
         return
     for role in roles:

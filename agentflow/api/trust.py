@@ -58,8 +58,6 @@ _PROJECT_DIR = re.compile(r"\$\{?CLAUDE_(?:PROJECT_DIR|PLUGIN_ROOT)\}?/?")
 
 
 class Item(Record):
-    """One file, and what it may do once it is trusted."""
-
     kind: str
     """`hook`, `script`, `role`, `rules`, `settings`, `checks`, `command`, `plugin`, `skill` and the like."""
     file: str
@@ -121,7 +119,6 @@ def load_project(root: Path) -> Project:
 
 
 def read_project_file(root: Path) -> Project:
-    """Return a repository's settings, trusted or not. Raises InvalidFile."""
     if fingerprint_file(root, PROJECT_FILE) is None:
         return Project()
     return read_project(read_content(root / PROJECT_FILE).decode("utf-8-sig", "replace"))
@@ -205,7 +202,6 @@ def _list_skills(root: Path) -> Iterator[Path]:
 
 
 def list_role_files(root: Path) -> list[Path]:
-    """Return the role files of a repository, trusted or not."""
     return sorted((root / ".claude/agents").glob("**/*.md"))[:_MAX_FILES]
 
 
@@ -249,7 +245,6 @@ def _split_words(text: str) -> list[str]:
 
 
 def place_role(role: Role) -> HookFile | None:
-    """Return the file of a role if it brings hooks."""
     if HOOKS_KEY not in role.lines:
         return None
     bearer = Bearer.ROLE if role.part else Bearer.SUBAGENT
@@ -258,7 +253,6 @@ def place_role(role: Role) -> HookFile | None:
 
 
 def place_skill(skill: Skill) -> HookFile | None:
-    """Return the file of a skill if it brings hooks."""
     if HOOKS_KEY not in skill.lines:
         return None
     # those of a plugin have its name before their own

@@ -50,8 +50,6 @@ MOST_LISTED = 20
 
 
 class UndoResult(Record):
-    """The result of undoing a task, or of a dry run."""
-
     task_id: str
     state: str
     """`undone`, `would_undo`, `nothing_to_undo` or `already_undone`."""
@@ -78,8 +76,6 @@ def undo(
 
 
 class CancelResult(Record):
-    """The status of a task after it was asked to stop."""
-
     status: Status
     is_pending: bool = False
     """Its process was asked and is still stopping."""

@@ -90,8 +90,6 @@ class Problem(Record):
 
 
 class Validation(Record):
-    """The problems that were found, and the number of files that were checked."""
-
     problems: tuple[Problem, ...]
     agents: int
     skills: int
@@ -350,8 +348,6 @@ class Standing(StrEnum):
 
 
 class Extension(Record):
-    """One thing in a repository that is written for a coding assistant."""
-
     name: str
     file: str
     standing: Standing
@@ -359,8 +355,6 @@ class Extension(Record):
 
 
 class RepositoryTrust(Record):
-    """A repository, and the files of it that wait for trust."""
-
     root: Path
     waiting: frozenset[str]
 

@@ -53,7 +53,7 @@ from agentflow.settings import (
     tighten,
 )
 from agentflow.trust import fingerprint_file, record_trust
-from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
+from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span, tabulate
 from agentflow.view.words import pass_mark
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.ignored_files import write_shared_block
@@ -67,7 +67,6 @@ def config(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
-    """Show each setting and where it came from."""
     rows = _list_settings(folder)
     parts = _explain(folder) if explain else {}
     tell_result({"settings": rows, **parts}, _draw_settings(rows, parts), json=json)
@@ -123,7 +122,6 @@ def _list_settings(folder: Path) -> list[dict[str, Any]]:
 
 
 def _list_models(settings: Settings) -> list[str]:
-    """Return the models of each tier with their prices."""
     name = choose_model_name(None, settings, os.environ)
     if not parse_choice(name).is_live:
         return [f"{name}: for both tiers"]
@@ -281,7 +279,6 @@ def _draw_setup(setup: dict[str, Any]) -> Iterator[Line]:
 
 
 def draw_surroundings(setup: dict[str, Any]) -> Iterator[Line]:
-    """Yield the checks, the sandbox and the model of a repository."""
     checks = setup["checks"]
     if not checks:
         none = "not detected without a sandbox" if checks is None else "none found"
@@ -330,13 +327,11 @@ _KNOWN_GAPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"sockets of services": WHO, ATTRIBUTES: ("implementer", CHECKS)}
 )
 """What a partial sandbox does not isolate, and for which callers."""
-_NAME = 29
-_MARK = 9
 _MARKS = MappingProxyType(
     {None: ("allowed", Style.DIM), True: ("blocked", Style.PLAIN), False: ("OPEN", Style.BAD)}
 )
-_HEADS = ("reader", "writer", "checks")
-"""The column titles of the callers in WHO."""
+_HEADS = ("attack", "reader", "writer", "checks")
+"""The callers are those in WHO."""
 
 
 class ProviderState(Record):
@@ -464,12 +459,11 @@ def _draw_attacks(found: Diagnosis) -> Iterator[Line]:
         result = span(f"{open_ways} not blocked", Style.BAD) if open_ways else span("all blocked", Style.GOOD)
         yield label_row("attacks", span(f"{len(found.attacks)} on each profile: "), result)
         yield BLANK
-        heads = (column(head, _MARK, Style.DIM) for head in _HEADS)
-        yield line(column("  attack", _NAME, Style.DIM), *heads)
-    for attack in found.attacks:
-        marks = (_MARKS[attack.held.get(who)] for who in WHO)
-        cells = (column(text, _MARK, style) for text, style in marks)
-        yield line(pass_mark(all(attack.held.values())), column(attack.name, _NAME - 2), *cells)
+    rows = (
+        [span(attack.name), *(span(*_MARKS[attack.held.get(who)]) for who in WHO)] for attack in found.attacks
+    )
+    marks = [pass_mark(all(attack.held.values())) for attack in found.attacks]
+    yield from tabulate(_HEADS, rows, marks=marks) if marks else ()
 
 
 def _read_version(name: str) -> str:

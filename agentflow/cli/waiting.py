@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agentflow.api.boundary import TaskRequest
 from agentflow.api.decisions import (
     answer_question,
     decide_approval,
@@ -17,6 +16,7 @@ from agentflow.api.decisions import (
 from agentflow.api.worktree import open_home, open_home_of_pending
 from agentflow.cli import arguments
 from agentflow.cli.printing import say, tell_edits, tell_result
+from agentflow.cli.run_options import RunOptions
 from agentflow.cli.tasks import find_task_folder, locate_task, split_task_id
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Answer
@@ -36,18 +36,9 @@ COMMENT = typer.Option("", "--comment", metavar="TEXT", help="A remark, recorded
 
 
 def resume_task(
+    run: RunOptions,
     task_id: str | None = arguments.TASK,
-    model: str | None = arguments.MODEL,
-    yes: bool = arguments.YES,
-    no_input: bool = arguments.NO_INPUT,
-    no_sandbox: bool = arguments.NO_SANDBOX,
     network: bool = arguments.NETWORK,
-    json: bool = arguments.ONE_JSON,
-    events: str | None = arguments.EVENTS_FILE,
-    stream: bool = arguments.STREAM,
-    quiet: bool = arguments.QUIET,
-    verbose: bool = arguments.VERBOSE,
-    plain: bool = arguments.PLAIN,
     folder: Path = arguments.FOLDER,
 ) -> int:
     """Continue a stopped, killed or waiting task from where it left off.
@@ -56,18 +47,7 @@ def resume_task(
     """
     from agentflow.cli.task import relaunch
 
-    request = TaskRequest(
-        model=model,
-        consent=arguments.choose_consent(yes=yes, no_input=no_input),
-        json=json,
-        events=events,
-        stream=stream,
-        detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
-        plain=plain,
-        no_sandbox=no_sandbox,
-        network=network,
-    )
-    return relaunch(folder, task_id, request)
+    return relaunch(folder, task_id, run.make_request(network=network))
 
 
 def approve(
@@ -100,16 +80,14 @@ def deny(
 
 
 def answer_task(
+    run: RunOptions,
     words: list[str] = typer.Argument(
         ...,
         metavar="[TASK] CHOICE|TEXT",
         help="An option's letter, or your own words. [default task: the newest that asks]",
     ),
-    quiet: bool = arguments.QUIET,
-    verbose: bool = arguments.VERBOSE,
     folder: Path = arguments.FOLDER,
 ) -> int:
-    """Answer a task's question and continue the task."""
     from agentflow.cli.task import relaunch
 
     task_id, said = split_task_id(folder, words)
@@ -117,9 +95,7 @@ def answer_task(
         raise UsageError(f"say what the answer to {task_id} is", hint="agentflow status shows what it asks")
     root, found = locate_task(folder, task_id, prefer=lambda task: bool(task.pending))
     answer_question(root, found.name, said)
-    return relaunch(
-        root, found.name, TaskRequest(detail=arguments.choose_detail(quiet=quiet, verbose=verbose))
-    )
+    return relaunch(root, found.name, run.make_request())
 
 
 def stop_task(
@@ -147,7 +123,6 @@ def say_to_task(
     ),
     folder: Path = arguments.FOLDER,
 ) -> None:
-    """Send a message to a running task. The working role reads it before its next turn."""
     task_id, said = split_task_id(folder, words)
     if not said:
         raise UsageError(f"say what {task_id} should be told", hint="agentflow say TASK use the new parser")
@@ -185,7 +160,6 @@ def restore_files(
     json: bool = arguments.JSON,
     folder: Path = arguments.FOLDER,
 ) -> None:
-    """Restore the files to their state before a task. Your later edits are kept."""
     from agentflow.api.undo import undo
 
     root, found = locate_task(folder, task_id, goes_on=True)

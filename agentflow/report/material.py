@@ -13,7 +13,7 @@ from agentflow.core.events import (
     StoredEvent,
     TaskEnded,
 )
-from agentflow.core.evidence import CheckRun, Side, select_runs
+from agentflow.core.evidence import CheckRun, Evidence, Side, select_runs
 from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
@@ -42,6 +42,10 @@ class Material(Record):
     @property
     def before(self) -> tuple[CheckRun, ...]:
         return select_runs(self.runs, code=Side.BASE, checks=Side.BASE)
+
+    def find(self, evidence_id: str | None) -> Evidence | None:
+        found = (run.evidence for run in self.runs if run.evidence)
+        return next((each for each in found if each.id == evidence_id), None)
 
 
 def fence_text(text: str, language: str = "") -> str:

@@ -63,7 +63,6 @@ class Continuations:
         self._begun: dict[Path, DetachedProgram] = {}
 
     def begin(self, folder: Path) -> None:
-        """Start `agentflow resume`. Raises TaskLocked while a task is at work."""
         if self.is_at_work(to_home(folder)):
             raise TaskLocked("another task is at work in this repository", hint="resume this one afterwards")
         argv = (sys.executable, "-P", "-m", "agentflow", "resume", folder.name, "-q", "-C", str(self._root))
@@ -100,7 +99,6 @@ class Actions:
         return self.run(name, folder, encode(said.replace(seen=link.seen)), via="with a signed link")
 
     def run(self, name: str, folder: Path, body: bytes, via: str = _PAGE) -> str:
-        """Do what a person asked for and return what came of it. Raises AgentflowError."""
         match name:
             case "approve":
                 approval = decode(_Approval, body, "approval")
