@@ -22,19 +22,8 @@ from agentflow.core.check_command import format_command
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, NoSandbox, advise_on_os_error
 from agentflow.core.record import Record, to_builtins
 from agentflow.frontmatter import write_atomic
+from agentflow.model import tiers
 from agentflow.model.endpoint import choose_endpoint
-from agentflow.model.tiers import (
-    ANTHROPIC,
-    DEEP,
-    FAST,
-    MESSAGES,
-    find_price,
-    list_ids,
-    list_models,
-    list_providers,
-    parse_choice,
-    split_id,
-)
 from agentflow.process import capture
 from agentflow.redact import format_count, to_one_line
 from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, attack_profiles
@@ -123,16 +112,19 @@ def _list_settings(folder: Path) -> list[dict[str, Any]]:
 
 def _list_models(settings: Settings) -> list[str]:
     name = choose_model_name(None, settings, os.environ)
-    if not parse_choice(name).is_live:
+    if not tiers.parse_choice(name).is_live:
         return [f"{name}: for both tiers"]
-    models, kind = choose_tiers(settings, name).models, parse_choice(name).kind
+    models, kind = choose_tiers(settings, name).models, tiers.parse_choice(name).kind
 
     def add_price(model: str) -> str:
-        price = find_price(model, kind, settings)
+        price = tiers.find_price(model, kind, settings)
         cost = f"{price.input:g} / {price.output:g} USD a million tokens" if price else "price unknown"
         return f"{model} ({cost})"
 
-    return [f"{tier}: {', then '.join(map(add_price, list_ids(tier, models)))}" for tier in (DEEP, FAST)]
+    return [
+        f"{tier}: {', then '.join(map(add_price, tiers.list_ids(tier, models)))}"
+        for tier in (tiers.DEEP, tiers.FAST)
+    ]
 
 
 def _list_instructions(git: Git) -> Iterator[str]:
@@ -259,7 +251,7 @@ def find_setup(git: Git) -> dict[str, Any]:
         "checks": checks,
         "sandbox": level.removeprefix("sandbox: "),
         "model": model,
-        "models": list_models(model, settings),
+        "models": tiers.list_models(model, settings),
         "untrusted": left,
         "next": f"agentflow {then}",
     }
@@ -383,7 +375,7 @@ def _examine_machine(folder: Path) -> Diagnosis:
     path = find_folders(os.environ).config
     model = choose_model_name(None, settings, os.environ)
     settings = choose_tiers(settings, model)
-    is_asked = ANTHROPIC in list_providers(model, settings)
+    is_asked = tiers.ANTHROPIC in tiers.list_providers(model, settings)
     address, credentials = _find_endpoint(settings) if is_asked else ("", ())
     return Diagnosis(
         sandbox=ability.level,
@@ -491,14 +483,18 @@ def _show_address(address: str, path: str = "") -> str:
 
 def _list_providers(name: str, settings: Settings) -> Iterator[ProviderState]:
     """Yield the providers that the tiers ask, that the settings name, or whose variables are set."""
-    asked = list_providers(name, settings)
-    ids = [id_ for tier in (DEEP, FAST) for id_ in list_ids(tier, settings.models)] if asked else []
-    served = [split_id(id_, parse_choice(name).kind, settings) for id_ in dict.fromkeys(ids)]
+    asked = tiers.list_providers(name, settings)
+    ids = (
+        [id_ for tier in (tiers.DEEP, tiers.FAST) for id_ in tiers.list_ids(tier, settings.models)]
+        if asked
+        else []
+    )
+    served = [tiers.split_id(id_, tiers.parse_choice(name).kind, settings) for id_ in dict.fromkeys(ids)]
     for provider in dict.fromkeys((*asked, *settings.providers, *PROVIDERS)):
         known = settings.find_provider(provider)
         variables = (known.api_key_env, known.endpoint_env)
         is_set_up = provider in settings.providers or any(os.environ.get(each or "") for each in variables)
-        if provider in MESSAGES or not (provider in asked or is_set_up):
+        if provider in tiers.MESSAGES or not (provider in asked or is_set_up):
             continue
         address = ""
         try:

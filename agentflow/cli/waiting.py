@@ -1,8 +1,6 @@
 """A person's commands for a task: `resume`, `answer`, `approve`, `deny`, `cancel` and `undo`."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -21,11 +19,8 @@ from agentflow.cli.tasks import find_task_folder, locate_task, split_task_id
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.task import Status
-from agentflow.redact import list_some, to_one_line
+from agentflow.redact import list_some
 from agentflow.store.reading import TASKS, list_tasks, try_load_state
-
-if TYPE_CHECKING:
-    from agentflow.api.undo import UndoResult
 
 PENDING = typer.Argument(..., metavar="ID", help="The id of what waits; `agentflow status` shows it.")
 OF_TASK = typer.Option(
@@ -148,9 +143,6 @@ def _list_waiting(root: Path, pending_id: str) -> list[str]:
     return [name for name, task in states if task and any(item.id == pending_id for item in task.pending)]
 
 
-_GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentflow/objects) git show {}:FILE"
-
-
 def restore_files(
     task_id: str | None = arguments.TASK,
     dry_run: bool = typer.Option(False, "--dry-run", help="Only show what would change."),
@@ -164,27 +156,4 @@ def restore_files(
 
     root, found = locate_task(folder, task_id, goes_on=True)
     result = undo(found.name, folder=root, dry_run=dry_run, force=force)
-    tell_result(result, _describe_undo(result), json=json)
-
-
-def _describe_undo(result: "UndoResult") -> Iterator[str]:
-    from agentflow.api.undo import MOST_LISTED
-
-    if result.state == "already_undone":
-        yield f"task {result.task_id} was undone {result.at or 'before'}; nothing to do"
-        return
-    if result.state == "nothing_to_undo":
-        yield f"task {result.task_id} left no change that is still there; nothing to do"
-        return
-    is_plan = result.state == "would_undo"
-    yield f"{'would undo' if is_plan else 'undid'} task {result.task_id}"
-    for verb, paths in (("restored", result.restored), ("removed", result.removed)):
-        for path in paths:
-            note = "  (changed since)" if path in result.in_the_way else ""
-            yield f"  {verb.removesuffix('d') if is_plan else verb:<9} {to_one_line(path)}{note}"
-    for path in result.kept[:MOST_LISTED]:
-        yield f"  {'keep' if is_plan else 'kept':<9} {to_one_line(path)}  (not changed by the task)"
-    if result.in_the_way and result.replaced:
-        yield f"what was there is kept: {_GET_BACK.format(result.replaced)}"
-    if is_plan and result.in_the_way:
-        yield f"{len(result.in_the_way)} of these changed since: they need --force; your versions are kept"
+    tell_result(result, result.describe(), json=json)

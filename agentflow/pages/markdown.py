@@ -124,7 +124,7 @@ def format_part(part: SummaryPart) -> str:
     """Return a part of a summary as a list below its title."""
     lines = list[str]()
     for row in part.rows[:_MOST_ROWS]:
-        lead = f"**{to_code(row.lead)}** " if row.lead else ""
+        lead = f"{to_code(row.lead)} " if row.lead else ""
         lines.append(f"- {lead}{escape_markdown(row.text)}{':' if row.names else ''}".rstrip())
         lines += [f"  - {to_code(name)}" for name in row.names[:_MOST_TESTS]]
         if len(row.names) > _MOST_TESTS:

@@ -130,7 +130,7 @@ def make_survivors_part(mutants: tuple[MutantResult, ...]) -> SummaryPart:
     """Return the edits that no test notices, below how many were tried."""
     counts = count_mutants(mutants)
     late = f", {counts['not_tried']} not tried for want of time" if counts["not_tried"] else ""
-    rows = (
+    rows = tuple(
         SummaryRow(
             lead=f"{each.path}:{each.line}",
             text=describe_survivor(each) + ("" if each.is_strong else " (weak: it decides nothing)"),
@@ -138,7 +138,7 @@ def make_survivors_part(mutants: tuple[MutantResult, ...]) -> SummaryPart:
         for each in pick_survivors(mutants)
     )
     title = f"{counts['killed']} of {counts['tried']} mutants killed{late}"
-    return SummaryPart(title=title, tone=Tone.WARN, rows=tuple(rows), is_detail=True)
+    return SummaryPart(title=title, tone=Tone.WARN if rows else Tone.GOOD, rows=rows, is_detail=True)
 
 
 def describe_survivor(mutant: MutantResult) -> str:

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentflow.api.decisions import answer_question, decide_approval, parse_edited_input, send_message
-from agentflow.api.undo import OPEN, UndoResult, cancel_task, undo
+from agentflow.api.undo import OPEN, cancel_task, undo
 from agentflow.core.errors import Exit, StateError, TaskLocked, UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.record import Record, encode
 from agentflow.parse import decode
 from agentflow.process import DetachedProgram, detach
-from agentflow.redact import list_some
 from agentflow.store.ownership import is_at_work
 from agentflow.store.reading import load_state
 from agentflow.web.links import SignedLink
@@ -21,7 +20,6 @@ from agentflow.workspace.git import Git
 _NO_VERDICT = (Exit.CONFIG, Exit.NO_MODEL, Exit.NO_SANDBOX, Exit.INTERNAL)
 """Exit codes that the task's own files may not explain."""
 _PAGE = "on the page"
-_SHOWN = 20
 
 
 class _Approval(Record):
@@ -134,7 +132,7 @@ class Actions:
             case "undo":
                 wish, root = decode(_Undo, body, "undo"), self._find_git(folder).root
                 done = undo(folder.name, folder=root, dry_run=wish.dry_run, force=wish.force)
-                return _describe_undo(done)
+                return "\n".join(done.describe())
             case _:
                 raise UsageError(f"there is no action {name}")
 
@@ -151,20 +149,3 @@ class Actions:
             return f"{waits} more to decide before the task continues."
         self._continuations.begin(folder)
         return "The task continues."
-
-
-def _describe_undo(done: UndoResult) -> str:
-    match done.state:
-        case "already_undone":
-            return "The task was undone before."
-        case "nothing_to_undo":
-            return "The task left no change that is still there."
-        case "would_undo":
-            title, verbs = "Undo would", ("restore", "remove", "keep")
-        case _:
-            title, verbs = "Undone.", ("restored", "removed", "kept")
-    kinds = zip(verbs, (done.restored, done.removed, done.kept), strict=True)
-    rows = [f"{verb} {list_some(paths, _SHOWN)}" for verb, paths in kinds if paths]
-    if done.in_the_way:
-        rows.append(f"changed since the task ended: {list_some(done.in_the_way, _SHOWN)}")
-    return "\n".join((title, *rows))

@@ -118,8 +118,8 @@ def test_what_no_test_notices_is_told_and_foreign_code_stays_text() -> None:
     assert format_part(make_survivors_part(mutants)).splitlines() == [
         "<details><summary>1 of 3 mutants killed, 1 not tried for want of time</summary>",
         "",
-        "- **`a.py:3`** '&lt;b\\>@\u200byou' → '': no test notices",
-        "- **`a.py:4`** 1 → 2 in the removed code: no test notices (weak: it decides nothing)",
+        "- `a.py:3` '&lt;b\\>@\u200byou' → '': no test notices",
+        "- `a.py:4` 1 → 2 in the removed code: no test notices (weak: it decides nothing)",
         "",
         "</details>",
     ]
