@@ -82,7 +82,6 @@ _PLAIN = TaskRequest()
 
 
 def open_sandbox(git: Git, request: TaskRequest = _PLAIN) -> Sandbox:
-    """Return the sandbox for a repository's commands. Raises NoSandbox."""
     return make_sandbox(git.root, load_settings(os.environ), request, git.folders)
 
 

@@ -47,8 +47,6 @@ Ask = Callable[[TaskStore], bool]
 
 
 class Session(Record):
-    """A task that this process runs."""
-
     setup: Setup
     store: TaskStore
     consent: Consent
@@ -167,7 +165,6 @@ class PauseSwitch:
     """Pauses a task once no tool call runs; a request that is cut off is sent again."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
-        """Set the function that tells the person that the pause is coming."""
         self.is_asked = False
         self._tell = tell
         self._scope: anyio.CancelScope | None = None
@@ -175,7 +172,6 @@ class PauseSwitch:
         """The calls that run."""
 
     def arm(self, scope: anyio.CancelScope) -> None:
-        """Set the work that the next pause ends."""
         self.is_asked, self._scope, self._calls = False, scope, set()
 
     def ask(self) -> bool:

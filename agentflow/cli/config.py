@@ -22,14 +22,7 @@ from agentflow.core.check_command import format_command
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, NoSandbox, advise_on_os_error
 from agentflow.core.record import Record, to_builtins
 from agentflow.frontmatter import write_atomic
-from agentflow.model.tiers import (
-    DEEP,
-    FAST,
-    find_price,
-    list_ids,
-    list_models,
-    parse_choice,
-)
+from agentflow.model import tiers
 from agentflow.process import capture
 from agentflow.redact import format_count, to_one_line
 from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, attack_profiles
@@ -47,7 +40,7 @@ from agentflow.settings import (
     tighten,
 )
 from agentflow.trust import fingerprint_file, record_trust
-from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
+from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span, tabulate
 from agentflow.view.words import pass_mark
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.ignored_files import write_shared_block
@@ -61,7 +54,6 @@ def config(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
-    """Show each setting and where it came from."""
     rows = _list_settings(folder)
     parts = _explain(folder) if explain else {}
     tell_result({"settings": rows, **parts}, _draw_settings(rows, parts), json=json)
@@ -117,18 +109,20 @@ def _list_settings(folder: Path) -> list[dict[str, Any]]:
 
 
 def _list_models(settings: Settings) -> list[str]:
-    """Return the models of each tier with their prices."""
     name = choose_model_name(None, settings, os.environ)
-    if not parse_choice(name).is_live:
+    if not tiers.parse_choice(name).is_live:
         return [f"{name}: for both tiers"]
-    models, kind = choose_tiers(settings, name).models, parse_choice(name).kind
+    models, kind = choose_tiers(settings, name).models, tiers.parse_choice(name).kind
 
     def add_price(model: str) -> str:
-        price = find_price(model, kind, settings)
+        price = tiers.find_price(model, kind, settings)
         cost = f"{price.input:g} / {price.output:g} USD a million tokens" if price else "price unknown"
         return f"{model} ({cost})"
 
-    return [f"{tier}: {', then '.join(map(add_price, list_ids(tier, models)))}" for tier in (DEEP, FAST)]
+    return [
+        f"{tier}: {', then '.join(map(add_price, tiers.list_ids(tier, models)))}"
+        for tier in (tiers.DEEP, tiers.FAST)
+    ]
 
 
 def _list_instructions(git: Git) -> Iterator[str]:
@@ -255,7 +249,7 @@ def find_setup(git: Git) -> dict[str, Any]:
         "checks": checks,
         "sandbox": level.removeprefix("sandbox: "),
         "model": model,
-        "models": list_models(model, settings),
+        "models": tiers.list_models(model, settings),
         "untrusted": left,
         "next": f"agentflow {then}",
     }
@@ -275,7 +269,6 @@ def _draw_setup(setup: dict[str, Any]) -> Iterator[Line]:
 
 
 def draw_surroundings(setup: dict[str, Any]) -> Iterator[Line]:
-    """Yield the checks, the sandbox and the model of a repository."""
     checks = setup["checks"]
     if not checks:
         none = "not detected without a sandbox" if checks is None else "none found"
@@ -323,13 +316,11 @@ _KNOWN_GAPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"sockets of services": WHO, ATTRIBUTES: ("implementer", CHECKS)}
 )
 """What a partial sandbox does not isolate, and for which callers."""
-_NAME = 29
-_MARK = 9
 _MARKS = MappingProxyType(
     {None: ("allowed", Style.DIM), True: ("blocked", Style.PLAIN), False: ("OPEN", Style.BAD)}
 )
-_HEADS = ("reader", "writer", "checks")
-"""The column titles of the callers in WHO."""
+_HEADS = ("attack", "reader", "writer", "checks")
+"""The callers are those in WHO."""
 
 
 class Diagnosis(Record):
@@ -425,12 +416,11 @@ def _draw_attacks(found: Diagnosis) -> Iterator[Line]:
         result = span(f"{open_ways} not blocked", Style.BAD) if open_ways else span("all blocked", Style.GOOD)
         yield label_row("attacks", span(f"{len(found.attacks)} on each profile: "), result)
         yield BLANK
-        heads = (column(head, _MARK, Style.DIM) for head in _HEADS)
-        yield line(column("  attack", _NAME, Style.DIM), *heads)
-    for attack in found.attacks:
-        marks = (_MARKS[attack.held.get(who)] for who in WHO)
-        cells = (column(text, _MARK, style) for text, style in marks)
-        yield line(pass_mark(all(attack.held.values())), column(attack.name, _NAME - 2), *cells)
+    rows = (
+        [span(attack.name), *(span(*_MARKS[attack.held.get(who)]) for who in WHO)] for attack in found.attacks
+    )
+    marks = [pass_mark(all(attack.held.values())) for attack in found.attacks]
+    yield from tabulate(_HEADS, rows, marks=marks) if marks else ()
 
 
 def _read_version(name: str) -> str:

@@ -204,7 +204,6 @@ class WorkPrompt:
         return bindings
 
     def open(self, default: str = "") -> None:
-        """Show the region and the input line."""
         self._ready.clear()
         self._closed = threading.Event()
         self.note = ""
@@ -216,7 +215,6 @@ class WorkPrompt:
         threading.Thread(target=self._look, args=(self._closed,), daemon=True).start()
 
     def show(self, board: Board, text: str) -> None:
-        """Take the newest board, and write finished lines above the region."""
         with self._lock:
             self._board = board
             if text:
@@ -232,7 +230,6 @@ class WorkPrompt:
         return self._thread is not None and self._ready.is_set() and self._prompt.app.is_running
 
     def close(self) -> None:
-        """Take the region and the input line away; what was typed stays in `typed`."""
         if self._thread is None:
             return
         self._closed.set()
@@ -307,7 +304,6 @@ class Steering:
         self.pauses = PauseSwitch(self._tell_pause)
 
     def open_screen(self, store: TaskStore, medium: Medium) -> "WorkPrompt | _LineReader":
-        """Show a task at work, and listen to the person."""
         self._store, self._queued = store, []
         store.observers.append(self._note)
         if medium.live and not self._editor.plain:
@@ -398,18 +394,15 @@ class _LineReader:
         self._thread: threading.Thread | None = None
 
     def open(self, _: str = "") -> None:
-        """Listen until it is closed."""
         self._closed.clear()
         self._thread = threading.Thread(target=self._listen, name="agentflow-input", daemon=True)
         self._thread.start()
 
     def show(self, _: Board, text: str) -> None:
-        """Write finished lines."""
         if text:
             send(text, sys.stderr)
 
     def close(self) -> None:
-        """Listen no longer."""
         self._closed.set()
         if self._thread is not None:
             self._thread.join()

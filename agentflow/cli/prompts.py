@@ -69,7 +69,6 @@ class StandingApprovals:
         self.edit = edit
 
     def keep(self, item: Pending) -> None:
-        """Approve the very same call from now on."""
         self._calls.add(item.identity)
 
     def has(self, item: Pending) -> bool:

@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import split as split_words
@@ -16,7 +16,7 @@ from agentflow.core.errors import AgentflowError, Exit, InvalidFile, TaskNotFoun
 from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.redact import format_count, list_some, to_one_line
+from agentflow.redact import format_count, format_money, list_some, to_one_line
 from agentflow.store.reading import find, list_tasks, load_state
 from agentflow.store.sessions import (
     SavedSession,
@@ -27,7 +27,7 @@ from agentflow.store.sessions import (
 )
 from agentflow.store.task_file import format_plan
 from agentflow.view.status import style_diff_row
-from agentflow.view.text import BLANK, line, span
+from agentflow.view.text import BLANK, Line, line, span, tabulate
 from agentflow.view.words import RESUMABLE, format_local
 from agentflow.workspace.git import Git, open_repository
 
@@ -178,9 +178,9 @@ def _show_cost(chat: Chat, _: list[str]) -> Chat:
 
 
 def _describe_usage(usage: Usage) -> str:
-    cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
     cached = f" ({usage.cache_read:,} of them from the cache)" if usage.cache_read else ""
-    return f"{usage.input + usage.cache_read + usage.cache_write:,} in{cached}, {usage.output:,} out, {cost}"
+    sent = usage.input + usage.cache_read + usage.cache_write
+    return f"{sent:,} in{cached}, {usage.output:,} out, cost {format_money(usage.cost_usd)}"
 
 
 def _choose_model(chat: Chat, words: list[str]) -> Chat:
@@ -424,11 +424,13 @@ def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:
     known = load_sessions(open_repository(folder).root)
     for error in known.damaged:
         tell_error(error)
-    rows = [
-        f"{one.session_id}  {format_local(one.started_at)}  {format_count(len(one.tasks), 'task'):<9} "
-        f"{list_some(one.said, 3, ' · ')}"
+    cells = [
+        (one.session_id, format_local(one.started_at), str(len(one.tasks)), list_some(one.said, 3, " · "))
         for one in known.readable
     ]
+    rows: Iterable[Line | str] = (
+        tabulate(("session", "began", "tasks", "first words"), cells) if cells else ()
+    )
     if not any(known):
-        rows.append("there is no session in this repository; agentflow alone starts one")
+        rows = ("there is no session in this repository; agentflow alone starts one",)
     tell_result(known.readable, rows, json=json)

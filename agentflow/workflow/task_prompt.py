@@ -21,9 +21,9 @@ from agentflow.loop.prompts import read_prompt
 from agentflow.redact import list_some
 from agentflow.report.material import Material, fence_text
 from agentflow.routing.route import JUDGING
+from agentflow.runners.selection import describe_one_test
 from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH
-from agentflow.verdict.target_tests import describe_one_test
 
 MAX_DIFF_CHARS = 20_000
 TAIL_LINES = 20
