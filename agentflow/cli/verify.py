@@ -482,7 +482,16 @@ def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: Task
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
     found = recorded.first_try and recorded.first_try.replace(refused="")
     known = to_builtins(recorded.replace(first_try=found))
-    kept = ("surroundings", "repo_map", "instructions", "excerpts", "first_try", "recalled", "remembers")
+    kept = (
+        "surroundings",
+        "repo_map",
+        "instructions",
+        "excerpts",
+        "first_try",
+        "recalled",
+        "remembers",
+        "repair_seconds",
+    )
     then = {key: known[key] for key in kept}
     fields = {**first, **{key: to_builtins(fresh)[key] for key in keys}, **then}
     return fit(TaskState, fields)
