@@ -46,8 +46,6 @@ class VerificationRow(Record):
 
 
 class Verification(Record):
-    """The result of all checks, or of all records of a task."""
-
     exit_code: Exit
     rows: tuple[VerificationRow, ...]
 
@@ -125,7 +123,6 @@ def choose_exit(shown: Sequence[VerificationRow]) -> Exit:
 
 
 def summarize_checks(shown: Sequence[VerificationRow], *, dry_run: bool) -> Line:
-    """Return one line about all checks."""
     is_any_able = not all(row.values.get("missing") for row in shown)
     wrong = [row.name for row in shown if not row.holds or not is_any_able]
     doubtful = [row.name for row in shown if row.caveat]
@@ -240,7 +237,6 @@ def _open_record(root: Path, named: str) -> Iterator[Path]:
 
 
 def summarize_records(shown: Sequence[VerificationRow]) -> Line:
-    """Return one line about all records of a task."""
     wrong = [row.name for row in shown if not row.holds]
     if wrong:
         return line(span(f"differs from the record: {list_some(wrong)}", Style.BAD))
