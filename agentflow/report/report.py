@@ -23,7 +23,7 @@ from agentflow.core.verdict import (
 )
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import format_money, list_some, make_visible, nest_text
-from agentflow.report.material import Material, Spending, fence_text
+from agentflow.report.material import Material, Spending, fence_text, tabulate_markdown
 from agentflow.report.summary import SummaryPart, summarize_task
 from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
@@ -297,15 +297,15 @@ def _list_files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
 def _tabulate_spending(spent: Spending) -> list[str]:
     if not spent.roles:
         return []
-    columns = ("role", "requests", "tokens in", "read from a cache", "tokens out", "cost", "model s")
-    rows: list[tuple[str, ...]] = [columns, ("---", *["---:"] * 6)]
+    heads = ("role", "requests:", "tokens in:", "read from a cache:", "tokens out:", "cost:", "model s:")
+    rows = list[tuple[str, ...]]()
     for one in spent.roles:
         used = one.usage
         sent = used.input + used.cache_read + used.cache_write
         counts = (f"{count:,}" for count in (one.requests, sent, used.cache_read, used.output))
         rows.append((nest_text(one.role), *counts, format_money(used.cost_usd), f"{one.seconds:.1f}"))
     time = f"{spent.seconds:.1f} s in all: the model {spent.model:.1f} s, agentflow {spent.own:.1f} s"
-    return [*(f"| {' | '.join(row)} |" for row in rows), "", time]
+    return [tabulate_markdown(heads, rows), "", time]
 
 
 def _list_under(title: str, lines: list[str]) -> str:

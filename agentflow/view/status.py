@@ -263,9 +263,13 @@ def draw_check_diff(item: Pending, most: int | None = _DIFF_LINES) -> Iterator[L
     rows = str(item.input["diff"]).splitlines()
     for row in rows[:most]:
         shown = row if most is None else clip(row, _DIFF_WIDTH)
-        yield line(span(f"    {shown}", style_diff_row(row)), hang=5)
+        yield draw_diff_row(shown, "    ")
     if most is not None and len(rows) > most:
         yield line(span(f"    … {format_count(len(rows) - most, 'line')} more in the report", Style.DIM))
+
+
+def draw_diff_row(row: str, indent: str = "") -> Line:
+    return line(span(f"{indent}{row}", style_diff_row(row)), hang=len(indent) + 1)
 
 
 def style_diff_row(row: str) -> Style:

@@ -12,7 +12,7 @@ from agentflow.report.summary import TaskSummary, Tone, summarize_task
 from agentflow.report.why import Why
 from agentflow.store.reading import TASKS
 from agentflow.view.prose import draw_markdown
-from agentflow.view.status import check_rows, draw_pending, plan_rows, style_diff_row
+from agentflow.view.status import check_rows, draw_diff_row, draw_pending, plan_rows
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
 from agentflow.view.words import Detail, draw_sandbox, mark_style, style_status
@@ -190,7 +190,7 @@ def _draw_changes_in_short(files: tuple[FileDiff, ...]) -> Iterator[Line]:
         yield _draw_file(file)
         for row in file.hunks if len(rows) <= _FEW else ():
             if row[:1] in "+-":
-                yield _draw_diff_row(row)
+                yield draw_diff_row(clip(row, _DIFF_WIDTH), "    ")
     yield from _draw_more_files(files)
 
 
@@ -199,7 +199,7 @@ def _draw_changes(files: tuple[FileDiff, ...], none: str) -> Iterator[Line]:
     room = _DIFF_LINES
     for file in files[:_FILES]:
         yield _draw_file(file)
-        yield from map(_draw_diff_row, file.hunks[:room])
+        yield from (draw_diff_row(clip(row, _DIFF_WIDTH), "    ") for row in file.hunks[:room])
         left_out = len(file.hunks) - room
         if left_out > 0:
             yield line(span(f"    … {format_count(left_out, 'line')} more", Style.DIM))
@@ -213,10 +213,6 @@ def _draw_file(file: FileDiff) -> Line:
     return line(
         "  ", path, span(f"  +{file.added}", Style.GOOD), span(f" -{file.removed}", Style.BAD), hang=4
     )
-
-
-def _draw_diff_row(row: str) -> Line:
-    return line(span(f"    {clip(row, _DIFF_WIDTH)}", style_diff_row(row)), hang=5)
 
 
 def _draw_more_files(files: tuple[FileDiff, ...]) -> Iterator[Line]:
