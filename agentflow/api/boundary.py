@@ -48,6 +48,8 @@ class TaskRequest(Record):
     """The class of the task; empty: its wording decides."""
     plan: bool = False
     """Explorer and planner work first, also where the class needs neither."""
+    plan_mode: bool = False
+    """Nothing changes before a person agrees to a plan; the conversation that made it then goes on."""
     review: bool | None = None
     """The person's wish for a review; None: as the class requires."""
     sequential: bool = False

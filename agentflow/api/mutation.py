@@ -67,9 +67,9 @@ def find_mutation(sandbox: Sandbox, git: Git, request: MutationRequest) -> DiffM
     Raises ConfigError for a revision that is none, for tests that cannot run, and for tests that fail.
     """
     from agentflow.mutants.operators import list_mutants, list_unreadable
+    from agentflow.runners.selection import narrow
     from agentflow.verdict.mutation import try_mutants
     from agentflow.verdict.reverify import Copies
-    from agentflow.verdict.target_tests import narrow
     from agentflow.workspace.mixed_tree import find_differences, read_changed_texts
 
     globs = apply_project(load_settings(os.environ), load_project(git.root)).surface

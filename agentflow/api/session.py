@@ -68,6 +68,7 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
             pause_after=request.pause_after,
             wants_review=request.review,
             wants_plan=request.plan or request.pause_after in (Phase.EXPLORATION, Phase.PLANNING),
+            plan_mode=request.plan_mode,
             named_class=request.named_class,
             sequential=request.sequential,
             explored=explored,
@@ -85,7 +86,8 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
         )
         if request.prove is not None:
             task = task.replace(prove_rounds=request.prove)
-        if (at_once := _count_implementers(setup, request.parallel)) > 1:
+        at_once = 1 if request.plan_mode else _count_implementers(setup, request.parallel)
+        if at_once > 1:
             task = task.replace(parallel=ParallelWork(at_once=at_once), wants_plan=True)
             if setup.servers:
                 warning = "steps that run at the same time cannot use MCP tools"

@@ -34,6 +34,8 @@ Run
     Carry out a task and verify the result with the repository's own checks.
   ask          task                   where are discounts computed?
     Answer a question about this repository. No file is changed.
+  plan         task                   add a --json option to the export command
+    Plan a change; once you agree to the plan, carry it out in the same conversation.
   demo         task                   demo
     Fix a real bug in a bundled example, without a key or a network.
   explore      task                   --focus src/billing
@@ -120,6 +122,8 @@ Set up
     Serve an editor over stdin and stdout.
   config       config                 --explain
     Show each setting and where it came from.
+  models       models                 --model openrouter/qwen/qwen3-coder
+    Show the model of each tier and its price, and which providers can be reached.
   check        config
     Validate settings, roles, skills and hooks.
   doctor       config
@@ -155,7 +159,10 @@ GROUPS: dict[str, list[CommandRow]] = {}
 for _group, _row in _read_table():
     GROUPS.setdefault(_group, []).append(_row)
 COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
-_EVERYDAY = ("demo", "init", "task", "ask", "status", "why", "evidence", "resume", "commit", "undo", "verify")
+_EVERYDAY = (
+    *("demo", "init", "task", "ask", "plan", "status"),
+    *("why", "evidence", "resume", "commit", "undo", "verify"),
+)
 _ALL = ["help", "all"]
 
 

@@ -38,6 +38,7 @@ _STOPS = frozenset({"s", "stop", "/stop", "/quit"})
 _MOST = 50
 _HISTORY = "history"
 _PROMPT = "> "
+_PLAN = "/plan "
 _START_SECONDS = 5.0
 _MOST_QUEUED = 3
 _MENU_ROWS = 8
@@ -93,6 +94,7 @@ class LineEditor:
         self._is_colourless = plain or bool(os.environ.get("NO_COLOR"))
         bindings = KeyBindings()
         bindings.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
+        bindings.add("s-tab")(_toggle_plan)
         self._lines = self._open(bindings)
 
     def _open(self, bindings: KeyBindings, *, erase: bool = False) -> PromptSession[str]:
@@ -128,6 +130,13 @@ class LineEditor:
         work = WorkPrompt(lambda bindings: self._open(bindings, erase=True), painter, take)
         work.prompt = self._highlight(_PROMPT).value
         return work
+
+
+def _toggle_plan(event: KeyPressEvent) -> None:
+    """Have the line planned first, or no longer."""
+    text = event.current_buffer.text
+    is_planned = text.startswith(_PLAN)
+    event.current_buffer.document = Document(text.removeprefix(_PLAN) if is_planned else f"{_PLAN}{text}")
 
 
 def _leave_room(session: PromptSession[str]) -> int:

@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     from agentflow.cli.line_editor import LineEditor, Steering
 
 _LAST = "LAST"
+PLAN_COMMAND = "/plan"
 _HELP = (
     "A message is a question or a task. A task continues the one before: one verdict covers both.",
     "Enter sends, Esc Enter breaks the line, @ completes files.",
     "A working role reads what you type before its next turn.",
+    "Shift-Tab plans first: you agree to a plan before anything changes.",
     "Esc or Ctrl-C pauses (go on, correct, stop), twice stops at once.",
 )
 
@@ -152,7 +154,10 @@ def _show_diff(chat: Chat, _: list[str]) -> Chat:
     return chat
 
 
-def _show_plan(chat: Chat, _: list[str]) -> Chat:
+def _plan(chat: Chat, words: list[str]) -> Chat:
+    """Plan a change first; without words, show the plan of the last task."""
+    if words:
+        return _run_message(chat, " ".join(words), plan_mode=True)
     plan = _load_last(chat).plan
     say(format_plan(plan) if plan else "the last task made no plan")
     return chat
@@ -224,12 +229,12 @@ COMMAND_GROUPS = {
         ),
         "/why": SlashCommand("Show what decided it, and what to do next.", _pass_to("why", _LAST)),
         "/diff": SlashCommand("Show the change so far.", _show_diff),
-        "/plan": SlashCommand("Show the plan of the last task.", _show_plan),
         "/evidence": SlashCommand("Show the commands that the last task ran.", _pass_to("evidence", _LAST)),
         "/log": SlashCommand("Show the last task step by step.", _pass_to("log", _LAST)),
         "/cost": SlashCommand("Show what each task of this session used.", _show_cost),
     },
     "Decide": {
+        PLAN_COMMAND: SlashCommand("Plan first: /plan TEXT, or Shift-Tab. Alone, show the last plan.", _plan),
         "/resume": SlashCommand("Continue the last task where it stopped.", _resume),
         "/approve": SlashCommand("Approve what waits: /approve ID.", _pass_to("approve")),
         "/deny": SlashCommand("Deny what waits: /deny ID --reason R.", _pass_to("deny")),
@@ -381,18 +386,21 @@ def _recall_session(chat: Chat) -> Chat:
 def _split(typed: str) -> list[str]:
     if not typed.startswith("/"):
         return [""]
+    name, _, text = typed.partition(" ")
+    if name == PLAN_COMMAND:
+        return [name, *filter(None, [text.strip()])]
     try:
         return split_words(typed)
     except ValueError:  # a quote that is not closed
         return typed.split()
 
 
-def _run_message(chat: Chat, text: str) -> Chat:
+def _run_message(chat: Chat, text: str, *, plan_mode: bool = False) -> Chat:
     from agentflow.cli.task import launch
 
     known = set(list_tasks(chat.root))
     request = TaskRequest(text=text, model=chat.model, plain=chat.plain, follows=chat.saved.last)
-    code = 0
+    request, code = request.replace(plan_mode=plan_mode), 0
     try:
         code = launch(chat.root, request, chat.steering)
     finally:

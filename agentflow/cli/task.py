@@ -67,18 +67,22 @@ _SIGNALS = {
 }
 TEXT = typer.Argument(None, metavar="TEXT", help="What to do; - reads it from stdin.")
 BRANCH = typer.Option(None, "--branch", metavar="NAME", help="Commit on a new branch that begins at HEAD.")
+MAX_ITERATIONS = typer.Option(
+    None,
+    "--max-iterations",
+    min=1,
+    max=1000,
+    metavar="N",
+    help="Attempts to pass the checks. [default: 10]",
+)
+FOLLOWS = typer.Option(
+    None, "--follows", metavar="TASK", help="Follow up on an earlier task; one verdict covers both."
+)
 QUESTION_TEXT = typer.Argument(None, metavar="TEXT", help="Your question; - reads it from stdin.")
 
 
 class TaskOptions(Record):
-    max_iterations: int | None = typer.Option(
-        None,
-        "--max-iterations",
-        min=1,
-        max=1000,
-        metavar="N",
-        help="Attempts to pass the checks. [default: 10]",
-    )
+    max_iterations: int | None = MAX_ITERATIONS
     prove: int | None = typer.Option(
         None,
         "--prove",
@@ -125,9 +129,7 @@ class TaskOptions(Record):
     context: bool = typer.Option(
         False, "--context", help="Use the document of `explore`, if it is complete and recent."
     )
-    follows: str | None = typer.Option(
-        None, "--follows", metavar="TASK", help="Follow up on an earlier task; one verdict covers both."
-    )
+    follows: str | None = FOLLOWS
 
     commit: bool = typer.Option(False, "--commit", help="Commit the change if it is verified (exit code 0).")
     branch: str | None = BRANCH
@@ -211,6 +213,27 @@ def ask(
     """
     text = arguments.read_words(words or [], example="agentflow ask where are discounts computed?")
     return launch(folder, run.make_request(text=text, named_class=QUESTION, **limits.to_fields()))
+
+
+def plan(
+    limits: LimitOptions,
+    run: RunOptions,
+    words: list[str] | None = TEXT,
+    max_iterations: int | None = MAX_ITERATIONS,
+    follows: str | None = FOLLOWS,
+    network: bool = arguments.NETWORK,
+    folder: Path = arguments.FOLDER,
+) -> int:
+    """Plan a change; once you agree to the plan, carry it out in the same conversation.
+
+    Nothing can be changed before. You can edit the plan in a file, or say in words what should be different.
+    Without a terminal the task waits (exit code 75) and names the command that continues it.
+    """
+    text = arguments.read_words(
+        words or [], example="agentflow plan add a --json option to the export command"
+    )
+    more = {"max_iterations": max_iterations, "follows": follows, "network": network, **limits.to_fields()}
+    return launch(folder, run.make_request(text=text, plan_mode=True, **more))
 
 
 def demo(
