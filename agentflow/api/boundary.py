@@ -50,6 +50,8 @@ class TaskRequest(Record):
     """Explorer and planner work first, also where the class needs neither."""
     review: bool | None = None
     """The person's wish for a review; None: as the class requires."""
+    judges: bool = False
+    """Models judge the change, however sure the program is."""
     sequential: bool = False
     prove: int | None = None
     """Rounds in which the implementer is given what no test notices; None: as the settings say."""

@@ -101,6 +101,11 @@ REVIEW = typer.Option(
     "--review/--no-review",
     help="Review the change, or skip the review. [default: depends on the class]",
 )
+JUDGES = typer.Option(
+    False,
+    "--judges",
+    help="Let models judge the change, however sure agentflow is. [default: where it is not]",
+)
 SEQUENTIAL = typer.Option(False, "--sequential", help="Review first, then verify, instead of both at once.")
 PARALLEL = typer.Option(
     None,
@@ -147,6 +152,7 @@ def task(
     pause_after: str | None = PAUSE_AFTER,
     plan: bool = PLAN_FIRST,
     review: bool | None = REVIEW,
+    judges: bool = JUDGES,
     sequential: bool = SEQUENTIAL,
     parallel: int | None = PARALLEL,
     context: bool = CONTEXT,
@@ -183,6 +189,7 @@ def task(
         named_class=arguments.check_class(class_name),
         plan=plan,
         review=review,
+        judges=judges,
         sequential=sequential,
         parallel=parallel,
         context=context,

@@ -169,6 +169,7 @@ def format_report(
         _list_under("Proof", _list_proof(task)),
         _list_under("Mutants", _list_mutants(task.mutants)),
         _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
+        _list_under("Tests of the verifier, run on a copy", list(_list_judge_tests(task))),
         _list_under("Decisions about calls", list(_list_decisions(task))),
         _list_under("Changes to the checks", _list_changes_to_approve(task)),
         _list_under("Failed iterations", failures),
@@ -201,6 +202,7 @@ def to_result(
         "proving_rounds": task.proving,
         "gates": to_builtins(task.gates),
         "plan": to_builtins(task.plan),
+        "judges": to_builtins(task.judges),
         "proof": to_builtins(task.verdict.proof) if task.verdict else [],
         "unproved": list(task.verdict.unproved) if task.verdict else [],
         "mutants": count_mutants(task.mutants),
@@ -248,6 +250,7 @@ def _describe_facts(task: TaskState) -> str:
         lines += [
             f"- iterations: {task.iteration} of {task.max_iterations}",
             *([f"- proving rounds: {task.proving} of {task.prove_rounds}"] if task.proving else []),
+            *([f"- {nest_text(task.judges.describe())}"] if task.judges else []),
             f"- tree before: {task.base_tree}",
             f"- tree after: {task.tree or UNKNOWN}",
         ]
@@ -294,6 +297,13 @@ def _list_mutants(mutants: tuple[MutantResult, ...]) -> list[str]:
             for each in survived
         ),
     ]
+
+
+def _list_judge_tests(task: TaskState) -> Iterator[str]:
+    for each in task.judge_tests:
+        fails = f"fails: {list_some(map(nest_text, each.failing))}" if each.failing else "passes"
+        text = indent(fence_text(make_visible(each.text.rstrip())), "  ") if each.failing else ""
+        yield "\n".join(filter(None, (f"- {nest_text(each.path)}: {fails}", text)))
 
 
 def _list_changes_to_approve(task: TaskState) -> list[str]:
