@@ -310,6 +310,8 @@ class TaskState(Record):
     """Judges are asked about each change, however sure the program is."""
     wants_plan: bool = False
     """Explorer and planner work before the implementer, whatever the class."""
+    plan_mode: bool = False
+    """The planner looks for itself, and nothing changes before a person agrees to its plan."""
     named_class: str = ""
     """The class as the person named it; empty where the words decide."""
     repair_seconds: float = 0
