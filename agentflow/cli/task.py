@@ -115,6 +115,11 @@ class TaskOptions(Record):
         "--review/--no-review",
         help="Review the change, or skip the review. [default: depends on the class]",
     )
+    judges: bool = typer.Option(
+        False,
+        "--judges",
+        help="Let models judge the change, however sure agentflow is. [default: where it is not]",
+    )
     sequential: bool = typer.Option(
         False, "--sequential", help="Review first, then verify, instead of both at once."
     )

@@ -166,6 +166,7 @@ def format_report(
         _list_under("With the original checks", list(map(_show_check, select_runs(runs, checks=Side.BASE)))),
         _list_under("Without the change", [*map(_show_check, select_runs(runs, code=Side.BASE)), *again]),
         _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
+        _list_under("Tests of the verifier, run on a copy", list(_list_judge_tests(task))),
         _list_under("Decisions about calls", list(_list_decisions(task))),
         _list_under("Failed iterations", failures),
         _list_under("Files changed", _list_files(task, changes)),
@@ -195,6 +196,7 @@ def to_result(
         "proving_rounds": task.proving,
         "gates": to_builtins(task.gates),
         "plan": to_builtins(task.plan),
+        "judges": to_builtins(task.judges),
         "proof": to_builtins(task.verdict.proof) if task.verdict else [],
         "unproved": list(task.verdict.unproved) if task.verdict else [],
         "mutants": count_mutants(task.mutants),
@@ -262,6 +264,13 @@ def _describe_probe(result: ProbeResult) -> str:
     end = describe_probe(result.end)
     what = f"{result.kind} ({result.kind.meaning}): {nest_text(about)}{code}"
     return f"- {what}: {end} ({result.seconds:.1f} s)"
+
+
+def _list_judge_tests(task: TaskState) -> Iterator[str]:
+    for each in task.judge_tests:
+        fails = f"fails: {list_some(map(nest_text, each.failing))}" if each.failing else "passes"
+        text = indent(fence_text(make_visible(each.text.rstrip())), "  ") if each.failing else ""
+        yield "\n".join(filter(None, (f"- {nest_text(each.path)}: {fails}", text)))
 
 
 def _list_rows(part: SummaryPart) -> str:

@@ -142,6 +142,8 @@ def _list_parts(task: TaskState) -> Iterator[SummaryPart]:
         known = {*notes, *(verdict.reasons if verdict else ())}
         left = [text for text in said if text not in known]
         yield _make_part("What the reviewer and the verifier said", Tone.PLAIN, left, "said")
+    chosen = (task.judges.describe(),) if task.judges else ()
+    yield _make_part("Judges", Tone.PLAIN, chosen).replace(is_detail=True)
     yield _make_part("Notes", Tone.PLAIN, notes, "note").replace(is_detail=True)
     hooked = sorted(task.hook_files)
     yield _make_part("Changed only by hooks", Tone.PLAIN, hooked, "hooks").replace(is_detail=True)
