@@ -11,6 +11,7 @@ from agentflow.core.task import Complexity, Phase
 from agentflow.routing.clauses import (
     Clause,
     Mood,
+    Table,
     drop_quoted,
     find_lead,
     find_phrases,
@@ -19,7 +20,6 @@ from agentflow.routing.clauses import (
     split_clauses,
     to_plain_words,
 )
-from agentflow.routing.table import Table
 
 RANK = (
     Complexity.UNCLASSIFIED,

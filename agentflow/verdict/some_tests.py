@@ -24,7 +24,7 @@ from agentflow.core.task import TaskState
 from agentflow.core.test_ids import find_id_prefix
 from agentflow.core.tool import TestSelection, TestsRun
 from agentflow.redact import list_some, strip_colours
-from agentflow.sandbox.build_cache import find_build_cache
+from agentflow.sandbox.environment import find_build_cache
 from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.verdict.checking import Checking
 from agentflow.verdict.target_tests import UNITTEST

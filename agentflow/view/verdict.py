@@ -117,7 +117,7 @@ def _draw_in_full(told: TaskSummary, diff: str) -> Iterator[Line]:
     yield from _draw_changes(tuple(split_diff(diff)), none)
     yield label_row("iterations", f"{state.iteration} of {state.max_iterations}")
     if state.proving:
-        yield label_row("proving", f"round {state.proving} of {state.prove_rounds}")
+        yield label_row("proving", f"round {state.proving} of {state.options.prove_rounds}")
     for failure in state.failures:
         yield from _draw_failure(failure)
 

@@ -118,8 +118,8 @@ def _write_prompt(crew: Crew, phase: Phase) -> RunPrompt:
         write = write_proving_prompt if task.is_proving else write_iteration_prompt
         return RunPrompt(name="", text=write(task, material), earlier=earlier)
     if followed := _find_followed_run(crew, phase):
-        is_known = {each.path for each in task.excerpts if followed.mentions(each.path)}
-        left = tuple(each for each in task.excerpts if each.path not in is_known)
+        is_known = {each.path for each in task.known.excerpts if followed.mentions(each.path)}
+        left = tuple(each for each in task.known.excerpts if each.path not in is_known)
         is_other = followed.head.role != ROLE_OF[phase]
         text = write_follow_prompt(task.replace(excerpts=left), phase, material, is_other_role=is_other)
         return RunPrompt(name="", text=text, followed=followed)
@@ -129,10 +129,12 @@ def _write_prompt(crew: Crew, phase: Phase) -> RunPrompt:
 def _find_followed_run(crew: Crew, phase: Phase) -> Run | None:
     """Return the run of the task before whose conversation the first role of this one goes on with."""
     task = crew.store.task
-    is_first = phase in task.steps[:1] and task.iteration == 1 and not (task.is_found or task.is_proving)
-    if task.continues is None or not is_first or phase in task.asked:
+    is_first = (
+        phase in task.routing.steps[:1] and task.iteration == 1 and not (task.is_found or task.is_proving)
+    )
+    if task.session.continues is None or not is_first or phase in task.waiting.asked:
         return None
-    run = crew.recall_followed(task.continues)
+    run = crew.recall_followed(task.session.continues)
     if run is None or run.outcome is None or run.pause is not None or run.active is not None:
         return None
     fits = max(run.tokens, run.used[-1].tokens if run.used else 0) < crew.room(run.head.model).compacted_at
@@ -145,7 +147,9 @@ def _find_earlier_run(crew: Crew, phase: Phase) -> Run | None:
     It has to fit, and nothing else may be new.
     """
     task = crew.store.task
-    may_go_on = task.spares_tokens and phase is Phase.IMPLEMENTATION and phase not in task.asked
+    may_go_on = (
+        task.options.spares_tokens and phase is Phase.IMPLEMENTATION and phase not in task.waiting.asked
+    )
     trees = [failure.tree for failure in task.failures if failure.iteration == task.iteration - 1]
     if task.is_proving and task.stands is not None:
         trees = [task.stands.tree]
@@ -179,7 +183,7 @@ async def _attempt(crew: Crew, phase: Phase, prompt: RunPrompt, number: int, sav
         run = await run_agent(agent, prompt.text, prompt.earlier, prompt.followed)
     else:
         store.change(saved.changes)
-        answer = store.task.answers.get(saved.pause.pending.id) if saved.pause else None
+        answer = store.task.waiting.answers.get(saved.pause.pending.id) if saved.pause else None
         run = saved if saved.outcome else await continue_run(agent, saved, answer)
     begins_anew = run.pause is not None and run.pause.pending.kind is PendingKind.ESCALATION
     if run.outcome is not None or begins_anew:
@@ -234,7 +238,7 @@ def _load_run(crew: Crew, number: int, phase: Phase) -> Run:
 
 def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
     task = crew.store.task
-    if crew.copy is not None:
+    if crew.step.copy is not None:
         return None  # nothing of it is in the repository
     seen = crew.take_tree(task)
     if run.head.role != ROLE_OF[Phase.IMPLEMENTATION] or task.tree is None or seen.tree is None:
@@ -264,7 +268,7 @@ CHOICES = ("confirm", f"correct the plan: {OWN_WORDS}", f"adjust the scope: {OWN
 async def work(crew: Crew, task: TaskState) -> TaskState:
     """Run the role of the phase and take its submission."""
     phase = task.current_phase
-    answer = task.answers.get(f"lost-{task.runs}")
+    answer = task.waiting.answers.get(f"lost-{task.runs}")
     if answer is not None and answer.text == GIVE_UP:
         return end_in_phase(task, phase, fail("given up after an interrupted change"))
     run = await _run_role(crew, phase)
@@ -297,12 +301,14 @@ def accept(crew: Crew, task: TaskState, agent: str) -> TaskState:
         crew.store.emit(event)
     if task.reads_only and (ending := end_without_answer(task)):
         return end_in_phase(task, phase, ending)
-    is_unchanged = task.tree == task.start_tree or not crew.list_changes(task)
+    is_unchanged = task.tree == task.session.start_tree or not crew.list_changes(task)
     if phase is Phase.IMPLEMENTATION and task.change is not None and is_unchanged:
         said = f"{FailReason.NOTHING_CHANGED.of()}; the {ROLE_OF[phase]} says:\n{task.change.summary}"
         return end_in_phase(task, phase, fail(said), agent=agent)
     if phase is Phase.PLANNING and (item := _find_unconfirmed(task)):
-        task = decide_or_suspend(crew, task, item, Consent.NO if phase in task.asked else crew.consent)
+        task = decide_or_suspend(
+            crew, task, item, Consent.NO if phase in task.waiting.asked else crew.consent
+        )
     if task.status is Status.SUSPENDED:
         return task
     return decide_gate(task, GateStatus.PASSED, _summarize_result(task, phase), agent=agent)
@@ -343,17 +349,17 @@ def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, C
 
 
 def _find_unconfirmed(task: TaskState) -> Pending | None:
-    if task.plan is None or task.reads_only or PLAN_ID in task.answers:
+    if task.plan is None or task.reads_only or PLAN_ID in task.waiting.answers:
         return None
     files = {file for step in task.plan.steps for file in step.files}
-    if not task.forced and len(files) <= MOST_FILES:
+    if not task.routing.forced and len(files) <= MOST_FILES:
         return None
     intent = task.intent
     shown = {
         "goal": intent.goal,
         "constraints": intent.constraints,
         "assumptions": intent.assumptions,
-        "why": "of high risk" if task.forced else f"touches {len(files)} files",
+        "why": "of high risk" if task.routing.forced else f"touches {len(files)} files",
         "plan": "\n".join(list_plan_lines(task.plan)),
     }
     given = {key: text for key, text in shown.items() if text}
