@@ -252,6 +252,8 @@ class TaskOptions(Record):
     """The class as the person named it; empty where the words decide."""
     wants_plan: bool = False
     """Explorer and planner work before the implementer, whatever the class."""
+    plan_mode: bool = False
+    """The planner looks for itself, and nothing changes before a person agrees to its plan."""
     wants_review: bool | None = None
     """The person's own choice about a review, if any."""
     sequential: bool = False

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from agentflow.repair.engine import RepairSearch
     from agentflow.workflow.early_checks import EarlyChecks, EarlyIndex
 
+_BOUNDS = ("turns", "tool_calls")
 _LEAST_COST = 1e-9
 """A limit of money that is used up: none at all would be no limit."""
 
@@ -139,11 +140,20 @@ class Crew(Record):
     find_memory: Callable[[], Path] | None = None
     """Returns where the memory of the repository is kept."""
 
+    def find_role(self, phase: Phase) -> Role:
+        """Return the role of a phase; in plan mode the planner explores as well, with what that takes."""
+        role, explorer = (self.roles.find_part(part) for part in (ROLE_OF[phase], PIPELINE[0]))
+        if phase is not Phase.PLANNING or not self.store.task.options.plan_mode:
+            return role
+        most = {key: max(getattr(each.limits, key) for each in (role, explorer)) for key in _BOUNDS}
+        tools = tuple(dict.fromkeys((*role.tools, *explorer.tools)))
+        return role.replace(tools=tools, limits=role.limits.replace(**most))
+
     async def with_servers(self, phase: Phase) -> "Crew":
         """Return the crew with the tools of the MCP servers that the role of a phase may use."""
         if self.servers is None:
             return self
-        tools = await self.servers.open_tools(self.roles.find_part(ROLE_OF[phase]))
+        tools = await self.servers.open_tools(self.find_role(phase))
         denied = self.denied(tools)
         named = tuple(name_server_tools(role, tools, denied) for role in self.roles.all)
         return self.replace(
@@ -189,7 +199,7 @@ class Crew(Record):
             skills=partial(offer_skills, self.skills, phase=phase, paths=task.paths, text=task.task),
             place=self._place_subagent,
         )
-        role = _fit_budget(self.roles.find_part(ROLE_OF[phase]), task, self.step.share)
+        role = _fit_budget(self.find_role(phase), task, self.step.share)
         role = self._drop_needless_tools(role, task)
         return factory.build_first(role, self._build_surroundings(task, phase, number).replace(angle=angle))
 
@@ -381,7 +391,7 @@ class Crew(Record):
             diff=self.make_diff(task),
             folder=f"{TASKS}/{task.task_id}",
             changed=self._list_changed_paths(task),
-            roles={part: _fit_budget(self.roles.find_part(part), task) for part in PIPELINE},
+            roles={role: _fit_budget(self.find_role(phase), task) for phase, role in ROLE_OF.items()},
             network=self.sandbox.opened.network,
         )
 

@@ -139,7 +139,12 @@ class EarlyChecks:
 
 async def try_first(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with what the engine finds for a text that asks for nothing but passing checks."""
-    if task.session.follows or task.routing.forced or not is_only_about_checks(task.task):
+    if (
+        task.session.follows
+        or task.routing.forced
+        or task.options.plan_mode
+        or not is_only_about_checks(task.task)
+    ):
         return task
     runs = [
         run for run in crew.checking.find_runs(task.baseline) if run.evidence is not None and not run.green

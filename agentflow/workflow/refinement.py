@@ -87,15 +87,18 @@ def _load_learnings(crew: Crew, task: TaskState) -> tuple[Instruction, ...]:
 
 def _record_start(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with the tree it begins with, which is also its base unless it follows another."""
-    earlier = task.session
-    key = "base_tree" if earlier.follows is None else "start_tree"
-    tree = (task.base_tree if earlier.follows is None else earlier.start_tree) or crew.git.write_tree()
-    if earlier.left_tree and crew.git.has_tree(earlier.left_tree):
-        changes = crew.git.list_changes(earlier.left_tree, tree)
-        paths = list_some(to_one_line(change.path) for change in changes)
-        told = f"- changed by somebody else, so Read them again: {paths}" if paths else ""
-        task = task.replace(since="\n".join(filter(None, (earlier.since, told))), left_tree=None)
+    key = "base_tree" if task.session.follows is None else "start_tree"
+    tree = task.get_values([key])[key] or crew.git.write_tree()
+    if task.session.left_tree and crew.git.has_tree(task.session.left_tree):
+        task = note_drift(crew, task, task.session.left_tree, tree).replace(left_tree=None)
     return task.replace(**{key: tree}, tree=tree)
+
+
+def note_drift(crew: Crew, task: TaskState, before: str, after: str) -> TaskState:
+    """Return the task with what somebody else changed between two trees, as a conversation is told it."""
+    paths = list_some(to_one_line(each.path) for each in crew.git.list_changes(before, after))
+    told = f"- changed by somebody else, so Read them again: {paths}" if paths else ""
+    return task.replace(since="\n".join(filter(None, (task.session.since, told))))
 
 
 def _clarify(crew: Crew, task: TaskState) -> TaskState:
@@ -117,6 +120,8 @@ def _find_intent(text: str, table: Table) -> Intent:
     actions = [each for each in sentences if moods[each] - {Mood.STATEMENT, Mood.LIMIT}]
     limits = [each for each in sentences if _CONSTRAINT.search(each) or moods[each] == {Mood.LIMIT}]
     rest = [each for each in sentences if each not in actions]
+    if limits == sentences:
+        limits = []  # the goal says them already
     return Intent(
         goal=text, description="\n".join(rest), actions=_to_list(actions), constraints=_to_list(limits)
     )
