@@ -90,7 +90,7 @@ CHOICE = """\
         from agentflow.model.new import LettersApi
 
         return LettersApi()
-    if provider in MESSAGES"""
+    if provider in tiers.MESSAGES"""
 LANGUAGE = """LANGUAGES: tuple[Language, ...] = (
     Language(
         name="Zen",
@@ -288,7 +288,7 @@ def test_a_model_provider(copy: Copy) -> None:
         "a model provider",
         new=(("", PROVIDER),),
         tiers=(("LIVE = (", 'LIVE = ("letters", '),),
-        models=(("    if provider in MESSAGES", CHOICE),),
+        models=(("    if provider in tiers.MESSAGES", CHOICE),),
     )
     answers = [
         {"tool": "Read", "with": {"file_path": "calc.py"}},
