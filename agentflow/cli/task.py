@@ -115,6 +115,11 @@ class TaskOptions(Record):
         "--review/--no-review",
         help="Review the change, or skip the review. [default: depends on the class]",
     )
+    judges: bool = typer.Option(
+        False,
+        "--judges",
+        help="Let models judge the change, however sure agentflow is. [default: where it is not]",
+    )
     sequential: bool = typer.Option(
         False, "--sequential", help="Review first, then verify, instead of both at once."
     )
@@ -485,7 +490,9 @@ def _is_unchanged(crew: Crew, task: TaskState) -> bool:
     """Return whether a follow-up was stopped before it changed what was there."""
     is_over = task.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}
     return bool(
-        task.follows and not is_over and load_state(find(crew.git.root, task.follows)).tree == task.tree
+        task.session.follows
+        and not is_over
+        and load_state(find(crew.git.root, task.session.follows)).tree == task.tree
     )
 
 

@@ -45,7 +45,7 @@ def end_without_answer(task: TaskState) -> Ending | None:
     if task.findings is None or not _is_real(task.findings.summary):
         return fail("the explorer's summary is empty")
     cited = (one for one in task.findings.findings if one.place not in task.flagged_findings)
-    if task.route != "question" and not any(_is_real(one.claim) for one in cited):
+    if task.routing.route != "question" and not any(_is_real(one.claim) for one in cited):
         return fail("the explorer found nothing that it could cite")
     return None
 
@@ -65,7 +65,7 @@ def format_answer(task: TaskState) -> str | None:
 
 def has_document(task: TaskState) -> bool:
     """Return whether the answer is also written to a file; the answer to a question is not."""
-    return (task.route != "question" and task.focus is None) or task.report_requested
+    return (task.routing.route != "question" and task.options.focus is None) or task.report_requested
 
 
 def _format_document(task: TaskState) -> str:
@@ -154,7 +154,7 @@ def format_report(
         *(f"## {part.title}\n{_list_rows(part)}".rstrip() for part in summary.parts),
         _list_under("Intent", [*(f"- {label}: {nest_text(text)}" for label, text in intent if text), *gaps]),
         _list_under(
-            "Recalled from memory", _make_items(f"{one.line} (why: {one.why})" for one in task.recalled)
+            "Recalled from memory", _make_items(f"{one.line} (why: {one.why})" for one in task.known.recalled)
         ),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
         _list_under(
@@ -166,6 +166,7 @@ def format_report(
         _list_under("With the original checks", list(map(_show_check, select_runs(runs, checks=Side.BASE)))),
         _list_under("Without the change", [*map(_show_check, select_runs(runs, code=Side.BASE)), *again]),
         _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
+        _list_under("Tests of the verifier, run on a copy", list(_list_judge_tests(task))),
         _list_under("Decisions about calls", list(_list_decisions(task))),
         _list_under("Failed iterations", failures),
         _list_under("Files changed", _list_files(task, changes)),
@@ -195,6 +196,7 @@ def to_result(
         "proving_rounds": task.proving,
         "gates": to_builtins(task.gates),
         "plan": to_builtins(task.plan),
+        "judges": to_builtins(task.judges),
         "proof": to_builtins(task.verdict.proof) if task.verdict else [],
         "unproved": list(task.verdict.unproved) if task.verdict else [],
         "mutants": count_mutants(task.mutants),
@@ -208,7 +210,7 @@ def to_result(
         "roles": [to_builtins(one) for one in spent.roles],
         "seconds": {"total": spent.seconds, "model": spent.model, "own": spent.own},
         "answer": format_answer(task),
-        "recalled": to_builtins(task.recalled),
+        "recalled": to_builtins(task.known.recalled),
         "class": task.task_complexity,
         "document": task.document,
         "caveats": [*task.verdict.caveats, *task.verdict.approvals] if task.verdict else [],
@@ -264,6 +266,13 @@ def _describe_probe(result: ProbeResult) -> str:
     return f"- {what}: {end} ({result.seconds:.1f} s)"
 
 
+def _list_judge_tests(task: TaskState) -> Iterator[str]:
+    for each in task.judge_tests:
+        fails = f"fails: {list_some(map(nest_text, each.failing))}" if each.failing else "passes"
+        text = indent(fence_text(make_visible(each.text.rstrip())), "  ") if each.failing else ""
+        yield "\n".join(filter(None, (f"- {nest_text(each.path)}: {fails}", text)))
+
+
 def _list_rows(part: SummaryPart) -> str:
     rows = list[str]()
     for row in part.rows:
@@ -307,7 +316,7 @@ def _make_items(texts: Iterable[str]) -> list[str]:
 
 
 def _list_decisions(task: TaskState) -> Iterator[str]:
-    for name, answer in task.answers.items():
+    for name, answer in task.waiting.answers.items():
         if answer.tool is not None:
             yield f"- {nest_text(make_visible(tell_decision(name, answer)))}"
             for key, rows in answer.list_edits():

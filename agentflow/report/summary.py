@@ -96,13 +96,12 @@ def summarize_task(
 
 
 def list_facts(task: TaskState) -> Iterator[Fact]:
-    yield Fact(
-        label="class", text=f"{task.task_complexity}, route {task.route.replace('_', ' ') or 'not chosen'}"
-    )
+    route = task.routing.route.replace("_", " ") or "not chosen"
+    yield Fact(label="class", text=f"{task.task_complexity}, route {route}")
     if not task.reads_only:
         yield Fact(label="iterations", text=f"{task.iteration} of {task.max_iterations}")
         if task.proving:
-            yield Fact(label="proving rounds", text=f"{task.proving} of {task.prove_rounds}")
+            yield Fact(label="proving rounds", text=f"{task.proving} of {task.options.prove_rounds}")
     yield describe_isolation(task)
 
 
@@ -142,6 +141,8 @@ def _list_parts(task: TaskState) -> Iterator[SummaryPart]:
         known = {*notes, *(verdict.reasons if verdict else ())}
         left = [text for text in said if text not in known]
         yield _make_part("What the reviewer and the verifier said", Tone.PLAIN, left, "said")
+    chosen = (task.judges.describe(),) if task.judges else ()
+    yield _make_part("Judges", Tone.PLAIN, chosen).replace(is_detail=True)
     yield _make_part("Notes", Tone.PLAIN, notes, "note").replace(is_detail=True)
     hooked = sorted(task.hook_files)
     yield _make_part("Changed only by hooks", Tone.PLAIN, hooked, "hooks").replace(is_detail=True)

@@ -149,6 +149,8 @@ def draw_why(state: TaskState, why: Why, *, at_work: bool) -> Iterator[Line]:
     yield from _draw_facts(why, why.facts[1:], style, code)
     if why.more:
         yield line("  ", span(f"and {why.more} more: agentflow report", Style.DIM))
+    if why.judges:
+        yield line("  ", span(make_visible(why.judges), Style.DIM), hang=4)
     yield from _draw_steps(why)
 
 
