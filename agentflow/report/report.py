@@ -23,8 +23,8 @@ from agentflow.core.verdict import (
 )
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import format_money, list_some, make_visible, nest_text
-from agentflow.report.material import Material, Spending, fence_text
-from agentflow.report.summary import SummaryPart, summarize_task
+from agentflow.report.material import Material, Spending, fence_text, tabulate_markdown
+from agentflow.report.summary import SummaryPart, list_facts, summarize_task
 from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.ending import fail
@@ -45,7 +45,7 @@ def end_without_answer(task: TaskState) -> Ending | None:
     if task.findings is None or not _is_real(task.findings.summary):
         return fail("the explorer's summary is empty")
     cited = (one for one in task.findings.findings if one.place not in task.flagged_findings)
-    if task.route != "question" and not any(_is_real(one.claim) for one in cited):
+    if task.routing.route != "question" and not any(_is_real(one.claim) for one in cited):
         return fail("the explorer found nothing that it could cite")
     return None
 
@@ -65,7 +65,7 @@ def format_answer(task: TaskState) -> str | None:
 
 def has_document(task: TaskState) -> bool:
     """Return whether the answer is also written to a file; the answer to a question is not."""
-    return (task.route != "question" and task.focus is None) or task.report_requested
+    return (task.routing.route != "question" and task.options.focus is None) or task.report_requested
 
 
 def _format_document(task: TaskState) -> str:
@@ -154,7 +154,7 @@ def format_report(
         *(f"## {part.title}\n{_list_rows(part)}".rstrip() for part in summary.parts),
         _list_under("Intent", [*(f"- {label}: {nest_text(text)}" for label, text in intent if text), *gaps]),
         _list_under(
-            "Recalled from memory", _make_items(f"{one.line} (why: {one.why})" for one in task.recalled)
+            "Recalled from memory", _make_items(f"{one.line} (why: {one.why})" for one in task.known.recalled)
         ),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
         _list_under(
@@ -210,7 +210,7 @@ def to_result(
         "roles": [to_builtins(one) for one in spent.roles],
         "seconds": {"total": spent.seconds, "model": spent.model, "own": spent.own},
         "answer": format_answer(task),
-        "recalled": to_builtins(task.recalled),
+        "recalled": to_builtins(task.known.recalled),
         "class": task.task_complexity,
         "document": task.document,
         "caveats": [*task.verdict.caveats, *task.verdict.approvals] if task.verdict else [],
@@ -238,20 +238,10 @@ def _describe_facts(task: TaskState) -> str:
         f"- result: {nest_text(task.ending.reason)} (exit {int(task.ending.exit_code)})",
         f"- task: {task.task_id}",
         f"- model: {nest_text(task.model)}, {usage.input} tokens in, {usage.output} out, cost {cost}",
-        f"- class: {task.task_complexity}, route {task.route.replace('_', ' ')}",
+        *(f"- {fact.label}: {nest_text(fact.text)}" for fact in list_facts(task)),
     ]
     if not task.reads_only:
-        lines += [
-            f"- iterations: {task.iteration} of {task.max_iterations}",
-            *([f"- proving rounds: {task.proving} of {task.prove_rounds}"] if task.proving else []),
-            f"- tree before: {task.base_tree}",
-            f"- tree after: {task.tree or UNKNOWN}",
-        ]
-    if task.sandbox == "none":
-        lines.append("- sandbox: NOT SANDBOXED, commands ran with your rights")
-    else:
-        gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
-        lines.append(f"- sandbox: {nest_text(task.sandbox)}{nest_text(gaps)}")
+        lines += [f"- tree before: {task.base_tree}", f"- tree after: {task.tree or UNKNOWN}"]
     if task.is_found and task.ending.exit_code is Exit.VERIFIED:
         lines.append(f"- found by the built-in repair engine: {PLAUSIBLE}")
     return "\n".join(lines)
@@ -306,15 +296,15 @@ def _list_files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
 def _tabulate_spending(spent: Spending) -> list[str]:
     if not spent.roles:
         return []
-    columns = ("role", "requests", "tokens in", "read from a cache", "tokens out", "cost", "model s")
-    rows: list[tuple[str, ...]] = [columns, ("---", *["---:"] * 6)]
+    heads = ("role", "requests:", "tokens in:", "read from a cache:", "tokens out:", "cost:", "model s:")
+    rows = list[tuple[str, ...]]()
     for one in spent.roles:
         used = one.usage
         sent = used.input + used.cache_read + used.cache_write
         counts = (f"{count:,}" for count in (one.requests, sent, used.cache_read, used.output))
         rows.append((nest_text(one.role), *counts, format_money(used.cost_usd), f"{one.seconds:.1f}"))
     time = f"{spent.seconds:.1f} s in all: the model {spent.model:.1f} s, agentflow {spent.own:.1f} s"
-    return [*(f"| {' | '.join(row)} |" for row in rows), "", time]
+    return [tabulate_markdown(heads, rows), "", time]
 
 
 def _list_under(title: str, lines: list[str]) -> str:
@@ -326,7 +316,7 @@ def _make_items(texts: Iterable[str]) -> list[str]:
 
 
 def _list_decisions(task: TaskState) -> Iterator[str]:
-    for name, answer in task.answers.items():
+    for name, answer in task.waiting.answers.items():
         if answer.tool is not None:
             yield f"- {nest_text(make_visible(tell_decision(name, answer)))}"
             for key, rows in answer.list_edits():

@@ -53,6 +53,14 @@ class SummaryPart(Record):
     """Folded up where that is possible."""
 
 
+class Fact(Record):
+    """How a task was done, as a label and a text."""
+
+    label: str
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
 class TaskSummary(Record):
     task: TaskState
     why: Why
@@ -85,6 +93,23 @@ def summarize_task(
         issues=tuple((one, "no such line" if one.place in task.flagged_issues else "") for one in issues),
         is_search_result=task.is_found and task.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT),
     )
+
+
+def list_facts(task: TaskState) -> Iterator[Fact]:
+    route = task.routing.route.replace("_", " ") or "not chosen"
+    yield Fact(label="class", text=f"{task.task_complexity}, route {route}")
+    if not task.reads_only:
+        yield Fact(label="iterations", text=f"{task.iteration} of {task.max_iterations}")
+        if task.proving:
+            yield Fact(label="proving rounds", text=f"{task.proving} of {task.options.prove_rounds}")
+    yield describe_isolation(task)
+
+
+def describe_isolation(task: TaskState) -> Fact:
+    if task.sandbox == "none":
+        return Fact(label="sandbox", text="NOT SANDBOXED: commands ran with all your rights", tone=Tone.BAD)
+    gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
+    return Fact(label="sandbox", text=f"{task.sandbox}{gaps}", tone=Tone.WARN if gaps else Tone.PLAIN)
 
 
 def _list_parts(task: TaskState) -> Iterator[SummaryPart]:
