@@ -53,6 +53,14 @@ class SummaryPart(Record):
     """Folded up where that is possible."""
 
 
+class Fact(Record):
+    """How a task was done, as a label and a text."""
+
+    label: str
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
 class TaskSummary(Record):
     task: TaskState
     why: Why
@@ -87,6 +95,23 @@ def summarize_task(
     )
 
 
+def list_facts(task: TaskState) -> Iterator[Fact]:
+    route = task.routing.route.replace("_", " ") or "not chosen"
+    yield Fact(label="class", text=f"{task.task_complexity}, route {route}")
+    if not task.reads_only:
+        yield Fact(label="iterations", text=f"{task.iteration} of {task.max_iterations}")
+        if task.proving:
+            yield Fact(label="proving rounds", text=f"{task.proving} of {task.options.prove_rounds}")
+    yield describe_isolation(task)
+
+
+def describe_isolation(task: TaskState) -> Fact:
+    if task.sandbox == "none":
+        return Fact(label="sandbox", text="NOT SANDBOXED: commands ran with all your rights", tone=Tone.BAD)
+    gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
+    return Fact(label="sandbox", text=f"{task.sandbox}{gaps}", tone=Tone.WARN if gaps else Tone.PLAIN)
+
+
 def _list_parts(task: TaskState) -> Iterator[SummaryPart]:
     verdict = task.verdict
     if verdict is not None:
@@ -116,6 +141,8 @@ def _list_parts(task: TaskState) -> Iterator[SummaryPart]:
         known = {*notes, *(verdict.reasons if verdict else ())}
         left = [text for text in said if text not in known]
         yield _make_part("What the reviewer and the verifier said", Tone.PLAIN, left, "said")
+    chosen = (task.judges.describe(),) if task.judges else ()
+    yield _make_part("Judges", Tone.PLAIN, chosen).replace(is_detail=True)
     yield _make_part("Notes", Tone.PLAIN, notes, "note").replace(is_detail=True)
     hooked = sorted(task.hook_files)
     yield _make_part("Changed only by hooks", Tone.PLAIN, hooked, "hooks").replace(is_detail=True)

@@ -13,7 +13,7 @@ from agentflow.core.evidence import (
     describe_end,
     find_same_check,
 )
-from agentflow.core.role import Claim, Judgement, Review, ReviewVerdict, Severity
+from agentflow.core.role import Claim, Judgement, JudgeTest, Review, ReviewVerdict, Severity
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.core.verdict import Caveat, FailReason, ProofKind, Verdict
 from agentflow.redact import list_some
@@ -283,8 +283,19 @@ def _ends_the_same(case: Case, base: CheckRun, run: CheckRun) -> bool:
     return next(said) == next(said)
 
 
-def lower_verdict(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:
-    """Return the verdict with the verifier's word, which can only lower it."""
+def lower_verdict(
+    verdict: Verdict,
+    judgement: Judgement,
+    changed: tuple[FileChange, ...],
+    tests: tuple[JudgeTest, ...] = (),
+) -> Verdict:
+    """Return the verdict with the verifier's word, which can only lower it.
+
+    A test of its own counts where it fails and the verifier stands by it; one that passes shows nothing.
+    """
+    failing = [
+        f"{each.path}, a test of the verifier: {list_some(each.failing)}" for each in tests if each.failing
+    ]
     said = "; ".join(judgement.reasons) or "no reason given"
     text = "\n".join(judgement.reasons)
     places = (rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+" for change in changed)
@@ -292,8 +303,10 @@ def lower_verdict(verdict: Verdict, judgement: Judgement, changed: tuple[FileCha
     match judgement.verdict:
         case Claim.VERIFIED:
             return verdict
-        case Claim.FAILED if judgement.evidence or is_cited:
-            return verdict.replace(passed=False, reasons=(FailReason.VERIFIER_REFUSED.of(said),), caveats=())
+        case Claim.FAILED if judgement.evidence or is_cited or failing:
+            reasons = (said, *(f"fails: {each}" for each in failing))
+            refused = tuple(map(FailReason.VERIFIER_REFUSED.of, reasons))
+            return verdict.replace(passed=False, reasons=refused, caveats=())
         case Claim.FAILED | Claim.ENVIRONMENT_BLOCKED:
             return doubt(verdict, f"every check passes; the verifier objects without evidence: {said}")
 

@@ -8,6 +8,7 @@ from agentflow.core.verdict import Caveat, ProbeEnd, ProbeKind, ProofKind, count
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case, find_faults, is_left_behind
 from agentflow.verdict.proofs import (
+    explain_silence,
     find_proof,
     list_differing,
     list_late,
@@ -158,7 +159,7 @@ def _list_dependencies(case: Case) -> Iterator[str]:
 
 def _note_probes(case: Case) -> Iterator[str]:
     found, files = case.probes or (), list_some(dict.fromkeys(hunk.path for hunk in case.changed))
-    if any(each.softened for each in found):
+    if any(each.softened for each in found) and explain_silence(found):
         yield f"results that pass for whatever a test expects came with the change of {files}"
     if tests := list_differing(found):
         yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"
