@@ -253,7 +253,7 @@ class StandingChange(Record):
         return {name: getattr(self, name) for name in self.__struct_fields__ if name != "run"}
 
 
-class TaskOptions(Record):
+class RequestOptions(Record):
     """How a task is to be done, as it was asked for; only taking it over changes it."""
 
     asked_by: str = ""
@@ -360,7 +360,7 @@ class Answers(Record):
 
 
 PARTS: Mapping[str, type[Record]] = {
-    "options": TaskOptions,
+    "options": RequestOptions,
     "session": SessionPlace,
     "known": Knowledge,
     "routing": TaskRoute,
@@ -397,7 +397,7 @@ class TaskState(Record):
     base_tree: str | None = None
     tree: str | None = None
     undone: UndoMark | None = None
-    options: TaskOptions = TaskOptions()
+    options: RequestOptions = RequestOptions()
     session: SessionPlace = SessionPlace()
     known: Knowledge = Knowledge()
     routing: TaskRoute = TaskRoute()
