@@ -129,7 +129,7 @@ def _tabulate_checks(checks: tuple[CheckView, ...]) -> str:
 def _explain_verdict(summary: TaskSummary, verdict: Verdict) -> Iterator[str]:
     lines = list[str]()
     for proof in verdict.proof:
-        lines.append(f"- {proof.kind.meaning}" + (":" if proof.tests else ""))
+        lines.append(f"- {proof.kind.words}" + (":" if proof.tests else ""))
         lines += [f"  - {to_code(test)}" for test in proof.tests[:_MOST_TESTS]]
         if len(proof.tests) > _MOST_TESTS:
             lines.append(f"  - {format_count(len(proof.tests) - _MOST_TESTS, 'more test')}")
@@ -139,7 +139,7 @@ def _explain_verdict(summary: TaskSummary, verdict: Verdict) -> Iterator[str]:
     yield _make_list("Caveats", caveats)
     approved = ", approved by a person" if summary.is_approved else ""
     yield _make_list(f"Changes to the checks{approved}", _list_items(summary.check_changes))
-    yield _make_list("Why it is not verified", [] if verdict.passed else _list_items(verdict.reasons))
+    yield _make_list("Why it is not verified", _list_items(summary.reasons))
 
 
 def format_mutants(mutants: tuple[MutantResult, ...]) -> tuple[str, str]:

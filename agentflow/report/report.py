@@ -13,14 +13,13 @@ from agentflow.core.evidence import CheckRun, Side, select_runs, summarize_evide
 from agentflow.core.pending import tell_decision
 from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
-from agentflow.core.role import Finding, Issue
+from agentflow.core.role import Citation, Issue
 from agentflow.core.task import Ending, GateStatus, Status, TaskState
 from agentflow.core.verdict import (
     PLAUSIBLE,
     MutantResult,
     ProbeResult,
     count_mutants,
-    describe_probe,
 )
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import list_some, make_visible, nest_text
@@ -30,6 +29,7 @@ from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.ending import fail
 from agentflow.verdict.paths import explain
+from agentflow.wording import describe_all, describe_approvals
 from agentflow.workspace.changes import FileChange
 
 _FOLDER = Path(".claude")
@@ -73,7 +73,7 @@ def _format_document(task: TaskState) -> str:
     findings, issues = task.findings, task.review.issues if task.review else ()
     assert findings is not None
     summary, advice = split_advice(findings.summary)
-    sources: tuple[Finding | Issue, ...] = (*findings.findings, *issues)
+    sources: tuple[Citation | Issue, ...] = (*findings.findings, *issues)
     cited = dict.fromkeys(one.path if "://" in one.path else one.place for one in sources)
     sections = (
         ("Summary", [nest_text(summary)], ""),
@@ -139,15 +139,17 @@ def format_report(
     gaps = [f"- gap: {nest_text(gap)}" for gap in told.gaps] or ["- gaps: none"]
     results = task.parallel_work.results if task.parallel_work else ()
     verdict = task.verdict
-    caveats = (*verdict.caveats, *verdict.approvals, *verdict.notes) if verdict else ()
+    caveats = (
+        (*verdict.caveats, *describe_approvals(verdict), *describe_all(verdict.notes)) if verdict else ()
+    )
     only_one = ["- no check was changed, so this is also the result with the original checks"]
     if not task.final or task.held or task.tree == task.base_tree:
         only_one = []
     repeated = map(_show_check, select_runs(runs, again=True))
     again = (f"{shown}, the same tests on the code as it is now" for shown in repeated)
     failures = [
-        f"- {one.iteration}: {nest_text('; '.join(one.reasons))} ({', '.join(one.evidence) or 'no evidence'})"
-        for one in task.failures
+        f"- {one.iteration}: {nest_text(said)} ({', '.join(one.evidence) or 'no evidence'})"
+        for one, said in ((one, "; ".join(describe_all(one.reasons))) for one in task.failures)
     ]
     parts = [
         f"# {task.ending.status}: {make_visible(title)}",
@@ -202,7 +204,7 @@ def to_result(
         "gates": to_builtins(task.gates),
         "plan": to_builtins(task.plan),
         "proof": to_builtins(task.verdict.proof) if task.verdict else [],
-        "unproved": list(task.verdict.unproved) if task.verdict else [],
+        "unproved": list(describe_all(task.verdict.unproved)) if task.verdict else [],
         "mutants": count_mutants(task.mutants),
         "equivalent": to_builtins(task.change.equivalent) if task.change else [],
         "checks": [_to_entry(run) for run in material.runs],
@@ -217,7 +219,7 @@ def to_result(
         "recalled": to_builtins(task.recalled),
         "class": task.task_complexity,
         "document": task.document,
-        "caveats": [*task.verdict.caveats, *task.verdict.approvals] if task.verdict else [],
+        "caveats": [*task.verdict.caveats, *describe_approvals(task.verdict)] if task.verdict else [],
         "pending": to_builtins(task.pending),
         "decisions": task.decisions,
         "why": to_builtins(explain_task(task, lambda found: known.get(found or ""))),
@@ -275,9 +277,8 @@ def _show_check(run: CheckRun) -> str:
 def _describe_probe(result: ProbeResult) -> str:
     about = ", ".join(result.subjects) or str(result.check)
     code = ", on the code from before the task" if result.code is Side.BASE else ""
-    end = describe_probe(result.end)
-    what = f"{result.kind} ({result.kind.meaning}): {nest_text(about)}{code}"
-    return f"- {what}: {end} ({result.seconds:.1f} s)"
+    what = f"{result.kind} ({result.kind.words}): {nest_text(about)}{code}"
+    return f"- {what}: {result.end.words} ({result.seconds:.1f} s)"
 
 
 def _list_mutants(mutants: tuple[MutantResult, ...]) -> list[str]:
@@ -300,9 +301,9 @@ def _list_changes_to_approve(task: TaskState) -> list[str]:
     verdict = task.verdict
     if verdict is None or not verdict.weakened:
         return []
-    if verdict.approvals:
-        return _make_items(verdict.approvals)
-    return [*_make_items(verdict.weakened), "", "Only a person can approve it."]
+    if verdict.approval:
+        return _make_items(describe_approvals(verdict))
+    return [*_make_items(describe_all(verdict.weakened)), "", "Only a person can approve it."]
 
 
 def _list_proof(task: TaskState) -> list[str]:
@@ -312,8 +313,8 @@ def _list_proof(task: TaskState) -> list[str]:
     for proof in task.verdict.proof:
         shown = f": {list_some([nest_text(test) for test in proof.tests])}" if proof.tests else ""
         evidence = f" ({', '.join(proof.evidence)})" if proof.evidence else ""
-        lines.append(f"- {proof.kind}: {proof.kind.meaning}{shown}{evidence}")
-    return [*lines, *(f"- unproved: {nest_text(line)}" for line in task.verdict.unproved)]
+        lines.append(f"- {proof.kind}: {proof.kind.words}{shown}{evidence}")
+    return [*lines, *(f"- unproved: {nest_text(line)}" for line in describe_all(task.verdict.unproved))]
 
 
 def _list_files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:

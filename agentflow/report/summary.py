@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from agentflow.core.check_command import format_command
 from agentflow.core.evidence import CheckName, Evidence
 from agentflow.core.record import Record
-from agentflow.core.role import Finding, Issue
+from agentflow.core.role import Citation, Issue
 from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import explain_caveat
 from agentflow.report.why import Why, explain_task
 from agentflow.verdict.ending import FindEvidence
+from agentflow.wording import describe_all, describe_approvals
 
 
 class CheckPair(Record):
@@ -28,7 +29,7 @@ class TaskSummary(Record):
     task: TaskState
     why: Why
     checks: tuple[CheckPair, ...]
-    findings: tuple[tuple[Finding, str], ...] = ()
+    findings: tuple[tuple[Citation, str], ...] = ()
     issues: tuple[tuple[Issue, str], ...] = ()
     caveats: tuple[tuple[str, str], ...] = ()
     unproved: tuple[str, ...] = ()
@@ -36,6 +37,9 @@ class TaskSummary(Record):
     check_changes: tuple[str, ...] = ()
     """Changes to the checks that a person approved or has to approve."""
     is_approved: bool = False
+    notes: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """Why the change did not pass."""
     hook_files: tuple[str, ...] = ()
     is_search_result: bool = False
     """The change was found by search, so that only the tests vouch for it."""
@@ -58,9 +62,11 @@ def summarize_task(
             for one in (task.review.issues if task.review else ())
         ),
         caveats=tuple((word, explain_caveat(word)) for word in verdict.caveats) if verdict else (),
-        unproved=verdict.unproved if verdict and verdict.passed else (),
-        check_changes=(verdict.approvals or verdict.weakened) if verdict else (),
-        is_approved=bool(verdict and verdict.approvals),
+        unproved=describe_all(verdict.unproved) if verdict and verdict.passed else (),
+        check_changes=(describe_approvals(verdict) or describe_all(verdict.weakened)) if verdict else (),
+        is_approved=bool(verdict and verdict.approval),
+        notes=describe_all(verdict.notes) if verdict else (),
+        reasons=describe_all(verdict.reasons) if verdict and not verdict.passed else (),
         hook_files=tuple(sorted(task.hook_files)),
         is_search_result=task.is_found and task.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT),
     )

@@ -17,6 +17,7 @@ from agentflow.view.status import check_rows, draw_pending, plan_rows, style_dif
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
 from agentflow.view.words import Detail, draw_sandbox, mark_style, style_status
+from agentflow.wording import describe_all
 
 _DIFF_LINES = 40
 _DIFF_WIDTH = 160
@@ -233,7 +234,7 @@ def _draw_more_files(files: tuple[FileDiff, ...]) -> Iterator[Line]:
 
 def _draw_failure(failure: Failure) -> Iterator[Line]:
     where = "checks" if failure.phase is Phase.VERIFICATION else failure.phase
-    for number, reason in enumerate(failure.reasons[:_PER_FAILURE]):
+    for number, reason in enumerate(describe_all(failure.reasons[:_PER_FAILURE])):
         lead = f"iteration {failure.iteration} failed ({where}): " if number == 0 else "  "
         mark = span("  ✗ ", Style.BAD) if number == 0 else "    "
         yield line(mark, lead + to_one_line(reason, _REASON), hang=6)
@@ -256,8 +257,11 @@ def _draw_cautions(told: TaskSummary) -> Iterator[Line]:
     for caveat, meaning in told.caveats:
         yield label_row("caveat", span(to_one_line(caveat), Style.WARN), f"  {meaning}" if meaning else "")
     changes = () if told.task.pending and not told.is_approved else told.check_changes
-    notes = told.task.verdict.notes[:_NOTES] if told.task.verdict else ()
-    for label, texts in (("unproved", told.unproved[:_NOTES]), ("checks", changes), ("note", notes)):
+    for label, texts in (
+        ("unproved", told.unproved[:_NOTES]),
+        ("checks", changes),
+        ("note", told.notes[:_NOTES]),
+    ):
         style = Style.WARN if label == "checks" else Style.PLAIN
         rows = (to_one_line(text, _REASON) for text in texts)
         yield from (label_row(label, span(row, style)) for row in rows if row not in told.why.facts)

@@ -24,6 +24,7 @@ from agentflow.routing.route import JUDGING
 from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH
 from agentflow.verdict.target_tests import describe_one_test
+from agentflow.wording import list_lines
 
 MAX_DIFF_CHARS = 20_000
 TAIL_LINES = 20
@@ -100,8 +101,7 @@ def write_proving_prompt(task: TaskState, _material: Material) -> str:
     if not task.is_proving or task.stands is None:
         return ""
     head = f"# Proving round {task.proving} of {task.prove_rounds}\n{read_prompt('proving.md')}"
-    places = (f"- {line}" for line in task.stands.verdict.unproved)
-    return "\n".join((head, "", "## No test notices", *places))
+    return "\n".join((head, "", "## No test notices", list_lines(task.stands.verdict.unproved)))
 
 
 def write_opening(task: TaskState, phase: Phase, material: Material) -> str:
@@ -268,8 +268,8 @@ def _format_first_try(task: TaskState) -> str:
 
 
 def _list_judging_parts(task: TaskState, material: Material) -> tuple[str, ...]:
-    said = [f"- {reason}" for failure in task.failures for reason in failure.reasons]
-    failed = "\n".join(("## Why it was sent back before", *dict.fromkeys(said))) if said else ""
+    reasons = [reason for failure in task.failures for reason in failure.reasons]
+    failed = f"## Why it was sent back before\n{list_lines(reasons)}" if reasons else ""
     tests = _format_excerpts(task.replace(cited=()), material, whole=False)
     plan, claims = _format_plan(task.plan), _compare_claims(task, material)
     return plan, tests, claims, failed, quote_diff("Change", material.diff)
@@ -408,11 +408,10 @@ def _format_failures(task: TaskState, material: Material) -> tuple[str, ...]:
 
 
 def _format_failure(failure: Failure, material: Material, form: _FormatCheck = _format_check) -> str:
-    reasons = [f"- {reason}" for reason in failure.reasons]
     red = (run for run in material.recall(failure.evidence) if not run.green)
     by = f" in {failure.phase}" if failure.phase is Phase.REVIEW else ""
     heading = f"## Iteration {failure.iteration} failed{by}"
-    return "\n".join((heading, *reasons, *(form(run, material) for run in red)))
+    return "\n".join((heading, list_lines(failure.reasons), *(form(run, material) for run in red)))
 
 
 def quote_diff(title: str, diff: str) -> str:
