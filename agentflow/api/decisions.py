@@ -38,8 +38,6 @@ _TAKEN = "this task was not begun here: its limits, skipped checks and decisions
 
 
 class DecisionResult(Record):
-    """A decision about a pending item."""
-
     task_id: str
     pending_id: str
     answer: Answer
@@ -53,7 +51,6 @@ class DecisionResult(Record):
         return "approved" if self.answer.approved else "denied"
 
     def tell(self) -> str:
-        """Return in one line what came of the decision."""
         if self.was_decided:
             return f"{self.pending_id} was already {self.word} by {to_one_line(self.answer.author)}"
         if self.approvals_left:
@@ -136,7 +133,6 @@ def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> No
 
 
 def parse_edited_input(text: str | None) -> dict[str, Any] | None:
-    """Return the input given with `--args`. Raises UsageError."""
     if text is None:
         return None
     try:
@@ -190,7 +186,6 @@ def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Pat
 
 
 def record_own_task(store: TaskStore) -> None:
-    """Record that a task is this user's, with its model and limits."""
     record_begun(find_folders(os.environ).config, store.folder, store.task)
 
 

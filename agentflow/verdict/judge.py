@@ -155,7 +155,7 @@ def _unfit(case: Case, run: CheckRun) -> Finding | None:
         return FindingKind.OTHER_CHECK.of(evidence.id, check=name)
     if evidence.timed_out:
         return FindingKind.TIMED_OUT.of(f"{evidence.seconds:.0f}", check=name)
-    if evidence.tests is not None and evidence.tests.ran == 0:
+    if run.counts is not None and run.counts.ran == 0:
         return FindingKind.NO_TEST_RAN.of(check=name)
     return None
 
