@@ -52,6 +52,8 @@ class TaskRequest(Record):
     """Nothing changes before a person agrees to a plan; the conversation that made it then goes on."""
     review: bool | None = None
     """The person's wish for a review; None: as the class requires."""
+    judges: bool = False
+    """Models judge the change, however sure the program is."""
     sequential: bool = False
     prove: int | None = None
     """Rounds in which the implementer is given what no test notices; None: as the settings say."""

@@ -71,6 +71,7 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
             wants_plan=request.plan or request.pause_after in (Phase.EXPLORATION, Phase.PLANNING),
             plan_mode=request.plan_mode,
             named_class=request.named_class,
+            always_judged=request.judges or setup.settings.judges == "always",
             sequential=request.sequential,
             explored=explored,
             focus=request.focus,

@@ -39,7 +39,7 @@ from agentflow.core.evidence import (
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.test_ids import get_test_file
 from agentflow.redact import strip_colours
-from agentflow.runners.go import ask_for_json, read_json, undo_json
+from agentflow.runners.go import ask_for_json, read_go_events, undo_json
 from agentflow.runners.javascript import STARTS_NODE
 from agentflow.runners.python import add_options, keep_root, read_verbose_unittest
 from agentflow.runners.runner import count_outcomes, join_results
@@ -47,7 +47,7 @@ from agentflow.runners.scripts import find_watching, parse_manifest
 from agentflow.runners.table import (
     add_reports,
     drop_colours,
-    find_named,
+    find_named_runners,
     keep_reports,
     make_variables,
     read_printed,
@@ -268,7 +268,7 @@ def _readable(finished: Execution, sink: Path, raw: str) -> Execution:
 def _read_tests(job: _Job, scratch: Path, output: str) -> TestResults | None:
     """Return what the runners of a check told; reports count before what is printed."""
     command, text = job.check.command, drop_colours(output)
-    named = find_named(command)
+    named = find_named_runners(command)
     python = [read_verbose_unittest(text)] if any(each.name == "unittest" for each in named) else []
     parts = split_command(command)
     for at, part in enumerate(parts):
@@ -281,7 +281,7 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> TestResults | None:
     told = [own.replace(counts=count_outcomes(own.outcomes.values()))] if own and own.outcomes else []
     told += [each] if (each := read_reports(scratch, (job.sandbox.place, job.sandbox.root))) else []
     is_reported = bool(told)
-    told += [go] if (go := read_json(output)) and job.is_json else []
+    told += [go] if (go := read_go_events(output)) and job.is_json else []
     is_enough = bool(told or tells_all) and len(parts) == 1
     printed = None if is_enough else read_printed(text, is_reported=is_reported)
     if printed is None:

@@ -28,7 +28,7 @@ from agentflow.core.record import encode
 from agentflow.process import run_attended
 from agentflow.redact import make_visible
 from agentflow.store.tasks import TaskStore
-from agentflow.view.status import diff_call, draw_changed_checks, draw_check_diff, style_diff_row, tell_terms
+from agentflow.view.status import diff_call, draw_changed_checks, draw_check_diff, draw_diff_row, tell_terms
 from agentflow.view.text import Line, Span, Style, line, send, span
 from agentflow.view.words import tell_approvals_left
 
@@ -252,7 +252,7 @@ def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[L
         yield line("  ", span(terms, Style.DIM), hang=2)
     if item.kind is PendingKind.APPROVAL and (rows := diff_call(item, root)):
         yield line("  ", span(str(item.input["file_path"]), Style.ACCENT))
-        yield from _cut_rows((line(_INDENT, span(row, style_diff_row(row)), hang=5) for row in rows), most)
+        yield from _cut_rows((draw_diff_row(row, _INDENT) for row in rows), most)
         return
     for key, value in item.shown_input.items():
         text = value if isinstance(value, str) else encode(value).decode()

@@ -325,21 +325,13 @@ def ci(
         review = fail_survivors(review, mutation)
     place = summary or os.environ.get("GITHUB_STEP_SUMMARY")
     if place:
-        _append(Path(place), review.text)
+        write_result(Path(place), review.text, "a")
     if sarif is not None:
         write_result(sarif, encode(to_sarif(review.remarks)).decode())
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for remark in review.remarks:
             say(to_annotation(remark))
     return review.exit_code
-
-
-def _append(place: Path, text: str) -> None:
-    try:
-        with place.open("a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise ConfigError(f"cannot write {place}: {error.strerror}") from None
 
 
 def _work_on_issue(git: Git, event: CiEvent, label: str, model: str | None, *, no_sandbox: bool) -> int:
@@ -365,7 +357,7 @@ def _work_on_issue(git: Git, event: CiEvent, label: str, model: str | None, *, n
         ref = keep_record(git, find(git.root, None))
         say(f"committed  {committed.commit[:10]} on {branch}; its record is {ref}")
         if output := os.environ.get("GITHUB_OUTPUT"):
-            _append(Path(output), f"branch={branch}\nrecord={ref}\n")
+            write_result(Path(output), f"branch={branch}\nrecord={ref}\n", "a")
     return code
 
 
@@ -482,7 +474,16 @@ def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: Task
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
     found = recorded.first_try and recorded.first_try.replace(refused="")
     known = to_builtins(recorded.replace(first_try=found))
-    kept = ("surroundings", "repo_map", "instructions", "excerpts", "first_try", "recalled", "remembers")
+    kept = (
+        "surroundings",
+        "repo_map",
+        "instructions",
+        "excerpts",
+        "first_try",
+        "recalled",
+        "remembers",
+        "repair_seconds",
+    )
     then = {key: known[key] for key in kept}
     fields = {**first, **{key: to_builtins(fresh)[key] for key in keys}, **then}
     return fit(TaskState, fields)

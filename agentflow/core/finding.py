@@ -55,7 +55,7 @@ class FindingKind(Worded):
     CANNOT_RUN = "cannot_run", "{check}: not run ({0})"
     ADDS_SECRET = "adds_secret", "the change adds what looks like a secret: {names}"  # no password
     NOT_TRIED = "not_tried", "{check}: not run with a test that must fail"
-    PASSES_ANYHOW = "passes_anyhow", "{check}: passes whatever its tests expect: {0}"
+    PASSES_ANYHOW = "passes_anyhow", "{check}: passes whatever its tests expect: {names}"
     KEEPS_SILENT = (
         "keeps_silent",
         "{check}: a test that must fail passes: code tampers with the test runner",
@@ -73,7 +73,7 @@ class FindingKind(Worded):
     NEW_FAILURES = "new_failures", "new failures: {names}"
     NEW_FAILURES_IN = "new_failures_in", "new failures in {check}: {names}"
     VERIFIER_REFUSED = "verifier_refused", "verifier: {all}"
-    VERIFIER_NOT_ASKED = "verifier_not_asked", "the verifier was not asked, because a check failed"
+    OWN_TEST_FAILS = "own_test_fails", "verifier: fails: {path}, a test of the verifier: {names}"
     STOPPED_BY_HOOK = "stopped_by_hook", "stop hook, block {0} of {1}: {2}"
 
     # what a change did to the checks, or in the code against them

@@ -17,6 +17,7 @@ from agentflow.core.role import (
     Findings,
     FirstTry,
     Judgement,
+    JudgeTest,
     MaybeParallel,
     ParallelWork,
     Plan,
@@ -113,6 +114,8 @@ class Failure(Record):
     """Equal for equal failures, whatever their timing."""
     reasons: tuple[Finding, ...]
     evidence: tuple[str, ...]
+    tests: tuple[JudgeTest, ...] = ()
+    """Those of the verifier that it stands by."""
 
 
 class ChecksBeside(Record, omit_defaults=True):
@@ -206,6 +209,16 @@ class Recalled(Record):
         return f"{self.kind} ({self.origin}): {self.text}"
 
 
+class JudgesChoice(Record):
+    """Whether judges are asked about the newest change, and the facts that decided it."""
+
+    asked: bool
+    why: tuple[str, ...]
+
+    def describe(self) -> str:
+        return f"{'judges were asked' if self.asked else 'no judge was asked'}: {', '.join(self.why)}"
+
+
 class StandingChange(Record):
     """A change that passed before its proving round, as it was judged."""
 
@@ -232,6 +245,7 @@ class StandingChange(Record):
     audit: str
     surface: Surface
     verdict: Verdict
+    judges: JudgesChoice | None = None
 
 
 class TaskState(Record):
@@ -293,6 +307,8 @@ class TaskState(Record):
     """Its class requires a review."""
     wants_review: bool | None = None
     """The person's own choice about a review, if any."""
+    always_judged: bool = False
+    """Judges are asked about each change, however sure the program is."""
     wants_plan: bool = False
     """Explorer and planner work before the implementer, whatever the class."""
     plan_mode: bool = False
@@ -370,6 +386,10 @@ class TaskState(Record):
     """Ignored files from before the task, each with a fingerprint."""
     hook_files: dict[str, str] = {}
     """The files that only hooks have changed, each with a fingerprint."""
+    judges: JudgesChoice | None = None
+    """None until it is known."""
+    judge_tests: tuple[JudgeTest, ...] = ()
+    """Tests that the verifier wrote about the newest change; none of them is in its files."""
     verdict: Verdict | None = None
     failures: tuple[Failure, ...] = ()
     prove_rounds: int = 0
@@ -448,7 +468,7 @@ class TaskState(Record):
 
     @property
     def asks_verifier(self) -> bool:
-        """Return whether the verifier is asked; the program alone judges a small repair found before."""
+        """Return whether the verifier may be asked; the program alone judges a small repair found before."""
         is_small = self.is_first_try and self.task_complexity is not Complexity.COMPLEX
         return Phase.VERIFICATION in self.steps and not is_small and self.model != "repair"
 

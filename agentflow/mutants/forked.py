@@ -13,7 +13,7 @@ from agentflow.core.evidence import Check, Command
 from agentflow.core.verdict import MutantEnd
 from agentflow.mutants.trial import MutantOrder, TriedMutant
 from agentflow.parse import Mismatch, fit
-from agentflow.runners.python import add_import_path, read_run
+from agentflow.runners.python import add_import_path, read_python_run
 from agentflow.sandbox import sealed
 from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import CACHES, CHECKS, SHARED
@@ -37,7 +37,7 @@ def try_forked(
     `surround` returns the variables of the check for a folder in which they may name places.
     """
     (part, *_), mutants = split_command(order.check.command), order.mutants
-    is_python, run = all(each.path.endswith(".py") for each in mutants), read_run(part)
+    is_python, run = all(each.path.endswith(".py") for each in mutants), read_python_run(part)
     if not (is_python and order.passing and run and run.is_pytest):
         return None
     spec = {

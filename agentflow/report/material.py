@@ -1,6 +1,6 @@
 """Material for reports and task prompts beside the state: runs, diff, spending and intent."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from agentflow.core import events
 from agentflow.core.evidence import CheckRun, Evidence, Side, select_runs
@@ -9,6 +9,7 @@ from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.task import TaskState
+from agentflow.redact import format_count
 
 _GAPS = (PendingKind.QUESTION, PendingKind.PLAN, PendingKind.ESCALATION)
 
@@ -44,6 +45,17 @@ def fence_text(text: str, language: str = "") -> str:
     while fence in text:
         fence += "`"
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+def tabulate_markdown(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], *, noun: str = "row", most: int = 100
+) -> str:
+    """Return a table in Markdown; a head that ends with a colon is of a column of numbers."""
+    rule = ["---:" if head.endswith(":") else "---" for head in heads]
+    lines = [[head.rstrip(":") for head in heads], rule, *rows[:most]]
+    if len(rows) > most:
+        lines.append([format_count(len(rows) - most, f"more {noun}"), *[""] * (len(heads) - 1)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 class RoleSpending(Record):

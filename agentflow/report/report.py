@@ -22,8 +22,8 @@ from agentflow.core.verdict import (
 )
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import format_money, list_some, make_visible, nest_text
-from agentflow.report.material import Material, Spending, fence_text
-from agentflow.report.summary import SummaryPart, summarize_task
+from agentflow.report.material import Material, Spending, fence_text, tabulate_markdown
+from agentflow.report.summary import SummaryPart, list_facts, summarize_task
 from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.ending import fail
@@ -166,6 +166,7 @@ def format_report(
         _list_under("With the original checks", list(map(_show_check, select_runs(runs, checks=Side.BASE)))),
         _list_under("Without the change", [*map(_show_check, select_runs(runs, code=Side.BASE)), *again]),
         _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
+        _list_under("Tests of the verifier, run on a copy", list(_list_judge_tests(task))),
         _list_under("Decisions about calls", list(_list_decisions(task))),
         _list_under("Failed iterations", failures),
         _list_under("Files changed", _list_files(task, changes)),
@@ -195,6 +196,7 @@ def to_result(
         "proving_rounds": task.proving,
         "gates": to_builtins(task.gates),
         "plan": to_builtins(task.plan),
+        "judges": to_builtins(task.judges),
         "proof": to_builtins(task.verdict.proof) if task.verdict else [],
         "unproved": list(describe_all(task.verdict.unproved)) if task.verdict else [],
         "mutants": count_mutants(task.mutants),
@@ -236,20 +238,10 @@ def _describe_facts(task: TaskState) -> str:
         f"- result: {nest_text(task.ending.reason)} (exit {int(task.ending.exit_code)})",
         f"- task: {task.task_id}",
         f"- model: {nest_text(task.model)}, {usage.input} tokens in, {usage.output} out, cost {cost}",
-        f"- class: {task.task_complexity}, route {task.route.replace('_', ' ')}",
+        *(f"- {fact.label}: {nest_text(fact.text)}" for fact in list_facts(task)),
     ]
     if not task.reads_only:
-        lines += [
-            f"- iterations: {task.iteration} of {task.max_iterations}",
-            *([f"- proving rounds: {task.proving} of {task.prove_rounds}"] if task.proving else []),
-            f"- tree before: {task.base_tree}",
-            f"- tree after: {task.tree or UNKNOWN}",
-        ]
-    if task.sandbox == "none":
-        lines.append("- sandbox: NOT SANDBOXED, commands ran with your rights")
-    else:
-        gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
-        lines.append(f"- sandbox: {nest_text(task.sandbox)}{nest_text(gaps)}")
+        lines += [f"- tree before: {task.base_tree}", f"- tree after: {task.tree or UNKNOWN}"]
     if task.is_found and task.ending.exit_code is Exit.VERIFIED:
         lines.append(f"- found by the built-in repair engine: {PLAUSIBLE}")
     return "\n".join(lines)
@@ -271,6 +263,13 @@ def _describe_probe(result: ProbeResult) -> str:
     code = ", on the code from before the task" if result.code is Side.BASE else ""
     what = f"{result.kind} ({result.kind.words}): {nest_text(about)}{code}"
     return f"- {what}: {result.end.words} ({result.seconds:.1f} s)"
+
+
+def _list_judge_tests(task: TaskState) -> Iterator[str]:
+    for each in task.judge_tests:
+        fails = f"fails: {list_some(map(nest_text, each.failing))}" if each.failing else "passes"
+        text = indent(fence_text(make_visible(each.text.rstrip())), "  ") if each.failing else ""
+        yield "\n".join(filter(None, (f"- {nest_text(each.path)}: {fails}", text)))
 
 
 def _list_rows(part: SummaryPart) -> str:
@@ -296,15 +295,15 @@ def _list_files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
 def _tabulate_spending(spent: Spending) -> list[str]:
     if not spent.roles:
         return []
-    columns = ("role", "requests", "tokens in", "read from a cache", "tokens out", "cost", "model s")
-    rows: list[tuple[str, ...]] = [columns, ("---", *["---:"] * 6)]
+    heads = ("role", "requests:", "tokens in:", "read from a cache:", "tokens out:", "cost:", "model s:")
+    rows = list[tuple[str, ...]]()
     for one in spent.roles:
         used = one.usage
         sent = used.input + used.cache_read + used.cache_write
         counts = (f"{count:,}" for count in (one.requests, sent, used.cache_read, used.output))
         rows.append((nest_text(one.role), *counts, format_money(used.cost_usd), f"{one.seconds:.1f}"))
     time = f"{spent.seconds:.1f} s in all: the model {spent.model:.1f} s, agentflow {spent.own:.1f} s"
-    return [*(f"| {' | '.join(row)} |" for row in rows), "", time]
+    return [tabulate_markdown(heads, rows), "", time]
 
 
 def _list_under(title: str, lines: list[str]) -> str:

@@ -55,6 +55,14 @@ class SummaryPart(Record):
     """Folded up where that is possible."""
 
 
+class Fact(Record):
+    """How a task was done, as a label and a text."""
+
+    label: str
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
 class TaskSummary(Record):
     task: TaskState
     why: Why
@@ -89,6 +97,24 @@ def summarize_task(
     )
 
 
+def list_facts(task: TaskState) -> Iterator[Fact]:
+    yield Fact(
+        label="class", text=f"{task.task_complexity}, route {task.route.replace('_', ' ') or 'not chosen'}"
+    )
+    if not task.reads_only:
+        yield Fact(label="iterations", text=f"{task.iteration} of {task.max_iterations}")
+        if task.proving:
+            yield Fact(label="proving rounds", text=f"{task.proving} of {task.prove_rounds}")
+    yield describe_isolation(task)
+
+
+def describe_isolation(task: TaskState) -> Fact:
+    if task.sandbox == "none":
+        return Fact(label="sandbox", text="NOT SANDBOXED: commands ran with all your rights", tone=Tone.BAD)
+    gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
+    return Fact(label="sandbox", text=f"{task.sandbox}{gaps}", tone=Tone.WARN if gaps else Tone.PLAIN)
+
+
 def _list_parts(task: TaskState) -> Iterator[SummaryPart]:
     verdict = task.verdict
     if verdict is not None:
@@ -119,6 +145,8 @@ def _list_parts(task: TaskState) -> Iterator[SummaryPart]:
         known = {each.subjects for each in (*notes, *(verdict.reasons if verdict else ()))}
         left = describe_all(each for each in said if each.subjects not in known)
         yield _make_part("What the reviewer and the verifier said", Tone.PLAIN, left, "said")
+    chosen = (task.judges.describe(),) if task.judges else ()
+    yield _make_part("Judges", Tone.PLAIN, chosen).replace(is_detail=True)
     yield _make_part("Notes", Tone.PLAIN, describe_all(notes), "note").replace(is_detail=True)
     hooked = sorted(task.hook_files)
     yield _make_part("Changed only by hooks", Tone.PLAIN, hooked, "hooks").replace(is_detail=True)

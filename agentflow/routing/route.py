@@ -109,7 +109,7 @@ def _new_iteration(task: TaskState) -> TaskState:
     reopened = {
         phase: Gate(status=GateStatus.PENDING)
         for phase in JUDGING
-        if task.get_gate(phase).status is not GateStatus.SKIPPED or task.get_gate(phase).agent
+        if phase in task.steps or task.get_gate(phase).status is not GateStatus.SKIPPED
     }
     return task.replace(
         iteration=task.iteration + 1,
@@ -117,6 +117,8 @@ def _new_iteration(task: TaskState) -> TaskState:
         change=None,
         review=None,
         judgement=None,
+        judges=None,
+        judge_tests=(),
         verdict=None,
         asked=(),
     )

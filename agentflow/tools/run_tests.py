@@ -6,8 +6,19 @@ from textwrap import indent
 from agentflow.core.errors import InvalidInput, NotAllowed
 from agentflow.core.evidence import describe_end
 from agentflow.core.messages import ToolResult
-from agentflow.core.tool import Category, Effect, Output, Subject, TestSelection, Tool, ToolContext
+from agentflow.core.record import to_builtins
+from agentflow.core.tool import (
+    Category,
+    Effect,
+    Output,
+    Subject,
+    TestSelection,
+    TestsRun,
+    Tool,
+    ToolContext,
+)
 from agentflow.redact import redact_text, strip_colours
+from agentflow.tools.files import WriteInput
 
 _MOST = 20
 """Failures that are shown with what is said of them."""
@@ -23,6 +34,10 @@ def run_tests(wanted: TestSelection, context: ToolContext) -> Output:
     paths = tuple(map(context.workspace.to_relative, wanted.paths))
     sink = context.shell.outputs / f"{context.call_id}.out"
     ran = context.shell.run_tests(wanted.replace(paths=paths), sink, context.cancelled)
+    return _tell_run(ran, context)
+
+
+def _tell_run(ran: TestsRun, context: ToolContext) -> Output:
     parts = (*(part for each in context.run.messages for part in each.parts), *context.run.answers)
     told = {pair for part in parts if isinstance(part, ToolResult) for pair in part.failures.items()}
     failures = {test: redact_text(said) for test, said in islice(ran.failures.items(), _MOST)}
@@ -46,4 +61,25 @@ RUN_TESTS = Tool(
     call=run_tests,
     subjects={"pattern": Subject.TEXT, "paths": Subject.TEXT, "ids": Subject.TEXT},
     reads=lambda _: True,  # whatever the tests write, they write into a copy
+)
+
+
+def try_test(wanted: WriteInput, context: ToolContext) -> Output:
+    """Run a new test file on a copy of the change; nothing of it stays."""
+    if context.shell.try_test is None:
+        raise NotAllowed("only the verifier of a change tries tests of its own")
+    path = context.workspace.to_relative(wanted.file_path)
+    sink = context.shell.outputs / f"{context.call_id}.out"
+    ran, tried = context.shell.try_test(path, wanted.content, sink, context.cancelled)
+    changes = {"judge_tests": to_builtins(tried)}
+    return _tell_run(ran, context).replace(changes=changes)
+
+
+TRY_TEST = Tool(
+    name="TryTest",
+    category=Category.SHELL,
+    effect=Effect.EXECUTE,
+    input=WriteInput,
+    call=try_test,
+    subjects={"file_path": Subject.TEXT},
 )

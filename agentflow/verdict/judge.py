@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome, find_same_check
 from agentflow.core.finding import Finding, FindingKind
-from agentflow.core.role import Claim, Judgement, Review, ReviewVerdict, Severity
+from agentflow.core.role import Claim, Judgement, JudgeTest, Review, ReviewVerdict, Severity
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.core.verdict import Caveat, ProofKind, Verdict
 from agentflow.routing.wanted import Wanted
@@ -268,18 +268,27 @@ def _ends_the_same(case: Case, base: CheckRun, run: CheckRun) -> bool:
     return next(said) == next(said)
 
 
-def lower_verdict(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:
-    """Return the verdict with the verifier's word, which can only lower it."""
+def lower_verdict(
+    verdict: Verdict,
+    judgement: Judgement,
+    changed: tuple[FileChange, ...],
+    tests: tuple[JudgeTest, ...] = (),
+) -> Verdict:
+    """Return the verdict with the verifier's word, which can only lower it.
+
+    A test of its own counts where it fails and the verifier stands by it; one that passes shows nothing.
+    """
+    own = (FindingKind.OWN_TEST_FAILS.about(each.failing, path=each.path) for each in tests)
+    failing = [found for each in own for found in each]
     text = "\n".join(judgement.reasons)
     places = (rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+" for change in changed)
     is_cited = any(re.search(place, text) for place in places)
     match judgement.verdict:
         case Claim.VERIFIED:
             return verdict
-        case Claim.FAILED if judgement.evidence or is_cited:
-            return verdict.replace(
-                passed=False, reasons=(FindingKind.VERIFIER_REFUSED.of(*judgement.reasons),), caveats=()
-            )
+        case Claim.FAILED if judgement.evidence or is_cited or failing:
+            refused = (FindingKind.VERIFIER_REFUSED.of(*judgement.reasons), *failing)
+            return verdict.replace(passed=False, reasons=refused, caveats=())
         case Claim.FAILED | Claim.ENVIRONMENT_BLOCKED:
             return doubt(verdict, FindingKind.VERIFIER_DOUBTS.of(*judgement.reasons))
 

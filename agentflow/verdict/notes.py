@@ -8,6 +8,7 @@ from agentflow.core.finding import Finding, FindingKind, format_place
 from agentflow.core.verdict import Caveat, ProbeEnd, ProbeKind, ProofKind, count_mutants
 from agentflow.verdict.case import Case, find_faults, is_left_behind
 from agentflow.verdict.proofs import (
+    explain_silence,
     find_proof,
     list_differing,
     list_late,
@@ -144,7 +145,7 @@ def _list_dependencies(case: Case) -> Iterator[Finding]:
 
 def _note_probes(case: Case) -> Iterator[Finding]:
     found = case.probes or ()
-    if any(each.softened for each in found):
+    if any(each.softened for each in found) and explain_silence(found):
         yield FindingKind.ANY_RESULT.of(*dict.fromkeys(hunk.path for hunk in case.changed))
     yield from FindingKind.DIFFERS_ELSEWHERE.about(list_differing(found))
     late = [(each.end is ProbeEnd.UNREADABLE, part) for each in list_late(case) for part in each.subjects]

@@ -224,8 +224,10 @@ def explain_silence(results: _Results | None) -> tuple[Finding, ...]:
     tests = CheckName.TESTS
     if results is None:
         return (FindingKind.NOT_TRIED.of(check=tests),)
-    softened = (said for each in results if each.kind is ProbeKind.ORACLE for said in each.softened)
-    reasons = [FindingKind.PASSES_ANYHOW.of(each, check=tests) for each in softened]
+    oracles = [each for each in results if each.kind is ProbeKind.ORACLE]
+    softened = dict.fromkeys(said for each in oracles if each.code is Side.FINAL for said in each.softened)
+    is_news = not any(each.softened for each in oracles if each.code is Side.BASE)
+    reasons = [*FindingKind.PASSES_ANYHOW.about(softened if is_news else (), check=tests)]
     canaries = {each.code: each.end for each in results if each.kind is ProbeKind.CANARY}
     is_told_before = canaries.get(Side.BASE) is ProbeEnd.RED_AS_IT_MUST
     if canaries.get(Side.FINAL) is ProbeEnd.SILENT and is_told_before:

@@ -41,6 +41,7 @@ from agentflow.tools.remember import REMEMBER
 from agentflow.tools.symbols import INDEX_TOOLS
 from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
+from agentflow.verdict.own_tests import OwnTests
 from agentflow.verdict.paths import describe_surface
 from agentflow.verdict.some_tests import SomeTests
 from agentflow.workflow.task_prompt import list_whole_files
@@ -318,6 +319,9 @@ class Crew(Record):
             run_tests=SomeTests(
                 checking=self.checking, sandbox=self.sandbox, task=task, workspace=self.workspace
             ),
+            try_test=OwnTests(context=self.judging, workspace=self.workspace, load=lambda: self.store.task)
+            if judging
+            else None,
             repository=self.copy.main if self.copy else None,
         )
 

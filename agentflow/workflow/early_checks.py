@@ -10,6 +10,7 @@ from agentflow.core.check_command import format_command
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import RepairTried, Warned
 from agentflow.core.evidence import RED, CheckName, describe_end
+from agentflow.core.regex import regex
 from agentflow.core.role import FirstTry
 from agentflow.core.task import ChecksBeside, Phase, TaskState
 from agentflow.model.tiers import REPAIR
@@ -26,7 +27,7 @@ from agentflow.workflow.task_prompt import write_base_news
 _SEARCH_SECONDS = 3.0
 """How long the first edit waits for the search."""
 _STOPPED = "the search was stopped at your first edit or command; it had found nothing by then"
-_FOUND = ("baseline", "surface", "ignored", "blocked", "foreign_errors")
+_FOUND = ("baseline", "surface", "ignored", "blocked", "foreign_errors", "repair_seconds")
 """The keys of a task that its base run fills in."""
 
 
@@ -35,6 +36,23 @@ async def examine(crew: Crew, task: TaskState) -> TaskState:
     task = await examine_base(crew.judging, task, ends_stalled=is_only_about_checks(task.task))
     foreign = crew.checking.find_foreign_errors(task.baseline)
     return task.replace(blocked=crew.checking.find_blocked(task.baseline), foreign_errors=foreign)
+
+
+_MOST_TRIAL_SECONDS = 0.2
+"""Of one edit; a search whose trials take longer makes too few of them."""
+_TOOK = regex(r"\bin (\d+(?:\.\d+)?) ?s\b")
+"""What runners print of the time of the tests alone, without their start."""
+
+
+def drop_slow_repair(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task without a tool for repairs where its failing tests take long; replays are told so."""
+    for run in crew.checking.find_runs(task.baseline):
+        if run.check.name is CheckName.TESTS and run.evidence and (failing := run.list_ids(*RED)):
+            printed = _TOOK.findall(run.tail)
+            took = float(printed[-1]) if printed else run.evidence.seconds
+            if took * len(failing) / len(run.tests_with_result) > _MOST_TRIAL_SECONDS:
+                return task.replace(repair_seconds=0)
+    return task
 
 
 def describe_base(crew: Crew, task: TaskState) -> str:
@@ -105,6 +123,7 @@ class EarlyChecks:
         if late.cancelled_caught:
             self._search.cancel()
         found = await self._wait(self._done)
+        found = drop_slow_repair(crew, found)
         first_try = found.first_try and found.first_try.replace(refused="you had begun")
         beside = task.beside.replace(is_settled=True)
         task = crew.store.task.replace(

@@ -7,7 +7,7 @@ from agentflow.core.finding import FindingKind
 from agentflow.core.record import copy_shared
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.redact import to_one_line
-from agentflow.routing.route import is_to_be_proved
+from agentflow.routing.route import JUDGING, is_to_be_proved
 from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.ending import conclude
 from agentflow.verdict.judge import list_claims
@@ -40,14 +40,19 @@ def skip_proving(task: TaskState) -> TaskState:
     return task.replace(prove_rounds=task.proving, verdict=verdict)
 
 
-def keep_verdict(task: TaskState) -> TaskState | None:
-    """Return the task judged as before its proving round, where that left the files the same; else None."""
+def keep_results(task: TaskState) -> TaskState | None:
+    """Return the task as before its proving round, where that left the files the same; else None.
+
+    Its verdict stands as well, unless judges have still to be asked.
+    """
     stands = task.stands
     if stands is None or not task.is_proving or stands.tree != task.tree:
         return None
     notes = dict.fromkeys((*stands.verdict.notes, *list_claims(task)))
     verdict = stands.verdict.replace(notes=tuple(notes))
     kept = {**copy_shared(stands, TaskState), "verdict": verdict, "change": task.change}
+    if not (stands.judges and stands.judges.asked) and {*JUDGING} & {*task.steps}:
+        kept |= {"gates": task.gates, "verdict": None}
     return task.replace(**kept, prove_rounds=task.proving)  # another round would change as little
 
 

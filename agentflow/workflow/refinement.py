@@ -30,7 +30,7 @@ from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, find_definition, read_short_file
 from agentflow.verdict.surface import is_check_file
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.early_checks import describe_base, examine, try_first, try_repair
+from agentflow.workflow.early_checks import describe_base, drop_slow_repair, examine, try_first, try_repair
 from agentflow.workflow.gates import add_assumption, decide_gate, decide_or_suspend, make_pending, suspend_for
 from agentflow.workflow.session import announce_instructions
 from agentflow.workflow.task_prompt import MAX_FAILING, take_last_lines
@@ -76,6 +76,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         task = await try_repair(crew, task)
     elif crew.base is None:
         task = await try_first(crew, task)
+    task = drop_slow_repair(crew, task)
     if task.is_first_try:
         task, event = skip_roles_before(task)
         crew.store.emit(event)

@@ -24,7 +24,7 @@ from agentflow.process import make_timestamp
 from agentflow.redact import list_some
 from agentflow.report.material import sum_spending, summarize_intent
 from agentflow.report.report import format_report, has_document, write_document
-from agentflow.routing.route import enter_phase, find_next_phase, list_phases_beside
+from agentflow.routing.route import JUDGING, enter_phase, find_next_phase, list_phases_beside
 from agentflow.store.ledger import hash_file
 from agentflow.store.reading import find_last_write_time, load_events
 from agentflow.verdict.case import find_hook_files, list_drift
@@ -122,7 +122,7 @@ async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     if phase is Phase.COMPLETE:
         return await PHASES[phase](crew, task)
     phases = list_phases_beside(task, phase)
-    for each in phases:
+    for each in phases if phase not in JUDGING or task.reads_only else ():  # judges are chosen later
         task = await announce_phase(crew, task, each)
     if task.ending is not None:
         return end_in_phase(task, phase, task.ending)

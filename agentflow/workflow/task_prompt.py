@@ -13,6 +13,8 @@ from agentflow.core.evidence import (
     find_same_check,
     summarize_evidence,
 )
+from agentflow.core.finding import FileKind
+from agentflow.core.regex import regex
 from agentflow.core.role import Limits, Plan, Role, describe_results
 from agentflow.core.routing import ROLE_OF, Access
 from agentflow.core.task import ChecksBeside, Excerpt, Failure, Instruction, Phase, TaskState
@@ -24,6 +26,7 @@ from agentflow.routing.route import JUDGING
 from agentflow.runners.selection import describe_one_test
 from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH
+from agentflow.verdict.surface import find_kind
 from agentflow.wording import list_lines
 
 MAX_DIFF_CHARS = 20_000
@@ -39,6 +42,8 @@ _RESULTS: Mapping[Phase, Mapping[str, Any]] = MappingProxyType(
 )
 """The role's own result by its phase, which its prompt leaves out."""
 
+_FILE = regex(r"(?m)^(?=diff --git )")
+_FILE_NAME = regex(r"diff --git a/.* b/(?P<path>.*)")
 _BEFORE_TASK = "Checks before the task"
 
 _WRITES = {
@@ -273,12 +278,8 @@ def _list_change_parts(task: TaskState, phase: Phase, material: Material) -> tup
             found = (_format_findings(task), seen, _format_plan(task.plan), done, _format_first_try(task))
             known = (*found, quote_diff("Change so far", material.diff))
             return *known, *_format_failures(task, material), write_proving_prompt(task, material)
-        case Phase.REVIEW:  # the checks run beside it
-            return _list_judging_parts(task, material)
-        case Phase.VERIFICATION:
-            shown = tuple(run for run in material.runs if run.code is Side.FINAL and not run.again)
-            after = _format_checks("Checks after the change", shown, material, _format_later_check)
-            return *_list_judging_parts(task, material), after, _format_review(task)
+        case Phase.REVIEW | Phase.VERIFICATION:
+            return _list_judging_parts(task, phase, material)
         case Phase.REFINEMENT | Phase.COMPLETE:
             return ()
 
@@ -291,12 +292,39 @@ def _format_first_try(task: TaskState) -> str:
     return f"## Searched already\n{read_prompt('first_try.md')}\n{fence_text(told)}"
 
 
-def _list_judging_parts(task: TaskState, material: Material) -> tuple[str, ...]:
+def _list_judging_parts(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
+    """Return what judges are shown; they differ at the end alone, for the cache of a provider.
+
+    The verifier reads the tests of the change once its own are written.
+    """
     reasons = [reason for failure in task.failures for reason in failure.reasons]
     failed = f"## Why it was sent back before\n{list_lines(reasons)}" if reasons else ""
     tests = _format_excerpts(task.replace(cited=()), material, whole=False)
     plan, claims = _format_plan(task.plan), _compare_claims(task, material)
-    return plan, tests, claims, failed, quote_diff("Change", material.diff)
+    shown = tuple(run for run in material.runs if run.code is Side.FINAL and not run.again)
+    after = _format_checks("Checks after the change", shown, material, _format_later_check)
+    own, of_tests = _split_diff(task, material.diff)
+    if phase is Phase.REVIEW or not own:
+        last = quote_diff("Tests of the change", of_tests)
+    else:
+        last = _name_tests(of_tests)
+    review = _format_review(task) if phase is Phase.VERIFICATION else ""
+    return plan, tests, claims, failed, after, quote_diff("Change", own), last, review
+
+
+def _split_diff(task: TaskState, diff: str) -> tuple[str, str]:
+    """Return the parts of a diff about anything but tests, and those about tests."""
+    parts: tuple[list[str], list[str]] = ([], [])
+    for part in _FILE.split(diff):
+        found = _FILE_NAME.match(part)
+        is_test = found is not None and find_kind(found["path"], task.surface) is FileKind.TESTS
+        parts[is_test].append(part)
+    return "".join(parts[False]), "".join(parts[True])
+
+
+def _name_tests(diff: str) -> str:
+    paths = [found["path"] for part in _FILE.split(diff) if (found := _FILE_NAME.match(part))]
+    return f"## Tests of the change\nnot shown here: {', '.join(paths)}" if paths else ""
 
 
 def _compare_claims(task: TaskState, material: Material) -> str:
@@ -435,7 +463,13 @@ def _format_failure(failure: Failure, material: Material, form: _FormatCheck = _
     red = (run for run in material.recall(failure.evidence) if not run.green)
     by = f" in {failure.phase}" if failure.phase is Phase.REVIEW else ""
     heading = f"## Iteration {failure.iteration} failed{by}"
-    return "\n".join((heading, list_lines(failure.reasons), *(form(run, material) for run in red)))
+    tests = (
+        f"### {each.path}, a test of the verifier that fails (it is not in the repository)\n"
+        f"{fence_text(each.text.rstrip())}\n{each.said}".rstrip()
+        for each in failure.tests
+    )
+    shown = (form(run, material) for run in red)
+    return "\n".join((heading, list_lines(failure.reasons), *shown, *tests))
 
 
 def quote_diff(title: str, diff: str) -> str:

@@ -119,7 +119,7 @@ def _look(changed: TextDiff, known: frozenset[str], usual: Collection[str]) -> I
                         kind, changed, line, text, rule.sure and (is_new or place is _Where.SURFACE)
                     )
     if place is _Where.CODE:
-        yield from _find_repeated(changed, added, known)
+        yield from _find_repeated(changed, added, known.difference(usual))
         yield from _find_compared(changed, known.difference(usual))
     elif _SNAPSHOT.fullmatch(changed.path) and changed.before:
         yield FindingKind.REFRESHED.of(path=changed.path)

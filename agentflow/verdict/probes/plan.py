@@ -14,7 +14,11 @@ from agentflow.verdict.case import find_tests
 from agentflow.verdict.diff.hunks import split_change
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.probes.breaking import Canary, make_canary
-from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_alone
+from agentflow.verdict.probes.of_tests import (
+    probe_expectations,
+    probe_older_expectations,
+    probe_tests_alone,
+)
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.proofs import explain_silence
 from agentflow.verdict.surface import find_kind, is_check_file
@@ -62,8 +66,10 @@ def _make_canaries(context: ProbeContext, check: Check, modules: list[str]) -> I
 
 def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     """Return the probes to run next, if all checks pass; none if nothing is left to find out."""
-    if not has_no_failure(context.case) or explain_silence(known) or context.case.is_renaming:
+    if not has_no_failure(context.case) or context.case.is_renaming:
         return ()
+    if explain_silence(known):
+        return tuple(probe_older_expectations(context, known))
     if context.inspection.changed_tests or context.inspection.new_fixtures:
         return tuple(probe_tests_alone(context, known))
     product = context.list_product_files()
