@@ -11,8 +11,8 @@ from agentflow.core.task import Invocation, Phase, TaskState
 from agentflow.parse import expand_home
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import build_exceptions
-from agentflow.sandbox.build_cache import find_build_cache
 from agentflow.sandbox.confine import Ability, find_ability
+from agentflow.sandbox.environment import find_build_cache
 from agentflow.sandbox.profile import SHARED, Level, SandboxOpenings
 from agentflow.sandbox.protection import clear_leftovers
 from agentflow.sandbox.run import Sandbox

@@ -93,7 +93,7 @@ def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool
             send("  Not decided yet. /resume or agentflow resume asks again.\n", sys.stderr)
             return False
         left = record_decision(store, item, decision if decision is EXPIRED else decision.replace(via=_VIA))
-        if store.task.answers.get(item.id, decision).by == EXPIRED.by:
+        if store.task.waiting.answers.get(item.id, decision).by == EXPIRED.by:
             send(f"  Denied: {EXPIRED.text} ({EXPIRED.by}).\n", sys.stderr)
         if left:
             how = item.tell_how_to_decide(store.task.task_id)

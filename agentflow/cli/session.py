@@ -140,7 +140,7 @@ def _undo(chat: Chat, words: list[str]) -> Chat:
     code = _run(chat, "undo", _require_last(chat), *words)
     if code != Exit.VERIFIED or "--dry-run" in words:
         return chat
-    before = _load_last(chat).follows
+    before = _load_last(chat).session.follows
     saved = chat.saved.replace(last=before)
     save_session(chat.root, saved)
     return chat.replace(saved=saved)

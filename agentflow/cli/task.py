@@ -490,7 +490,9 @@ def _is_unchanged(crew: Crew, task: TaskState) -> bool:
     """Return whether a follow-up was stopped before it changed what was there."""
     is_over = task.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}
     return bool(
-        task.follows and not is_over and load_state(find(crew.git.root, task.follows)).tree == task.tree
+        task.session.follows
+        and not is_over
+        and load_state(find(crew.git.root, task.session.follows)).tree == task.tree
     )
 
 

@@ -26,9 +26,8 @@ from agentflow.core.tool import ListChanged, Mutate, RunSelected, Tool, TryTest
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.entries import to_skill_scope
 from agentflow.loop.open_skills import list_active_names
-from agentflow.tools.background import BACKGROUND_TOOLS, has_begun_command
 from agentflow.tools.registry import to_spec
-from agentflow.tools.shell import RECALL
+from agentflow.tools.shell import BACKGROUND_TOOLS, RECALL, has_begun_command
 
 _OWN = (Thought, ServerToolPart)
 

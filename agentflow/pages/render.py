@@ -202,7 +202,7 @@ def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
         yield "checks", fill_template("pages/checks.html", page=page, probes=state.probes or ())
     if state.plan or state.failures:
         yield "plan", fill_template("pages/plan.html", state=state)
-    calls = [(name, one) for name, one in state.answers.items() if one.tool is not None]
+    calls = [(name, one) for name, one in state.waiting.answers.items() if one.tool is not None]
     if calls:
         rows = [(tell_decision(name, one), one, list(one.list_edits())) for name, one in calls]
         yield "decisions", fill_template("pages/decisions.html", told=rows, tones=_DIFF_TONES)

@@ -45,7 +45,7 @@ def end_without_answer(task: TaskState) -> Ending | None:
     if task.findings is None or not _is_real(task.findings.summary):
         return fail("the explorer's summary is empty")
     cited = (one for one in task.findings.findings if one.place not in task.flagged_findings)
-    if task.route != "question" and not any(_is_real(one.claim) for one in cited):
+    if task.routing.route != "question" and not any(_is_real(one.claim) for one in cited):
         return fail("the explorer found nothing that it could cite")
     return None
 
@@ -65,7 +65,7 @@ def format_answer(task: TaskState) -> str | None:
 
 def has_document(task: TaskState) -> bool:
     """Return whether the answer is also written to a file; the answer to a question is not."""
-    return (task.route != "question" and task.focus is None) or task.report_requested
+    return (task.routing.route != "question" and task.options.focus is None) or task.report_requested
 
 
 def _format_document(task: TaskState) -> str:
@@ -154,7 +154,7 @@ def format_report(
         *(f"## {part.title}\n{_list_rows(part)}".rstrip() for part in summary.parts),
         _list_under("Intent", [*(f"- {label}: {nest_text(text)}" for label, text in intent if text), *gaps]),
         _list_under(
-            "Recalled from memory", _make_items(f"{one.line} (why: {one.why})" for one in task.recalled)
+            "Recalled from memory", _make_items(f"{one.line} (why: {one.why})" for one in task.known.recalled)
         ),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
         _list_under(
@@ -210,7 +210,7 @@ def to_result(
         "roles": [to_builtins(one) for one in spent.roles],
         "seconds": {"total": spent.seconds, "model": spent.model, "own": spent.own},
         "answer": format_answer(task),
-        "recalled": to_builtins(task.recalled),
+        "recalled": to_builtins(task.known.recalled),
         "class": task.task_complexity,
         "document": task.document,
         "caveats": [*task.verdict.caveats, *describe_approvals(task.verdict)] if task.verdict else [],
@@ -315,7 +315,7 @@ def _make_items(texts: Iterable[str]) -> list[str]:
 
 
 def _list_decisions(task: TaskState) -> Iterator[str]:
-    for name, answer in task.answers.items():
+    for name, answer in task.waiting.answers.items():
         if answer.tool is not None:
             yield f"- {nest_text(make_visible(tell_decision(name, answer)))}"
             for key, rows in answer.list_edits():

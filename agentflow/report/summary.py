@@ -98,13 +98,12 @@ def summarize_task(
 
 
 def list_facts(task: TaskState) -> Iterator[Fact]:
-    yield Fact(
-        label="class", text=f"{task.task_complexity}, route {task.route.replace('_', ' ') or 'not chosen'}"
-    )
+    route = task.routing.route.replace("_", " ") or "not chosen"
+    yield Fact(label="class", text=f"{task.task_complexity}, route {route}")
     if not task.reads_only:
         yield Fact(label="iterations", text=f"{task.iteration} of {task.max_iterations}")
         if task.proving:
-            yield Fact(label="proving rounds", text=f"{task.proving} of {task.prove_rounds}")
+            yield Fact(label="proving rounds", text=f"{task.proving} of {task.options.prove_rounds}")
     yield describe_isolation(task)
 
 

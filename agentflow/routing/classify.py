@@ -11,6 +11,7 @@ from agentflow.core.task import Complexity, Phase
 from agentflow.routing.clauses import (
     Clause,
     Mood,
+    Table,
     drop_quoted,
     find_lead,
     find_phrases,
@@ -20,7 +21,6 @@ from agentflow.routing.clauses import (
     split_clauses,
     to_plain_words,
 )
-from agentflow.routing.table import Table
 from agentflow.routing.wanted import drop_companions
 
 RANK = (

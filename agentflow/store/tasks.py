@@ -19,7 +19,7 @@ from agentflow.core.events import (
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, to_builtins
 from agentflow.core.role import Plan
-from agentflow.core.task import Status, TaskState, UndoMark
+from agentflow.core.task import Status, TaskState, UndoMark, gather_parts
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.process import make_timestamp
@@ -172,7 +172,7 @@ class TaskStore:
     def save(self, task: TaskState) -> None:
         """Append what changed since the last save; rewrite `task.md` when a reader would see it."""
         self.task = task
-        state = to_builtins(task)
+        state = task.to_fields()
         changed = {key: value for key, value in state.items() if self._saved.get(key, _NEVER) != value}
         if not changed:
             return
@@ -185,7 +185,7 @@ class TaskStore:
 
     def change(self, values: dict[str, Any]) -> None:
         """Save new values of some keys, as a tool call gave them."""
-        self.save(fit(TaskState, {**self._saved, **values}))
+        self.save(fit(TaskState, gather_parts({**self._saved, **values})))
 
     def run_path(self, number: int, role: str) -> Path:
         return self.folder / "runs" / f"{number}-{role}.jsonl"

@@ -7,7 +7,7 @@ from agentflow.core.task import TaskState
 from agentflow.core.verdict import ProofKind, Verdict, count_mutants, explain_caveat
 from agentflow.redact import format_count, list_some
 from agentflow.routing.classify import count_wishes, find_named_files, list_product
-from agentflow.routing.table import Table
+from agentflow.routing.clauses import Table
 from agentflow.routing.wanted import asks_for_documents
 from agentflow.symbols.read import SymbolKind, read_symbols
 from agentflow.verdict.case import Case
@@ -28,13 +28,13 @@ def find_doubts(
 
 
 def _list_known(table: Table, task: TaskState, case: Case, files: tuple[str, ...]) -> Iterator[str]:
-    if task.always_judged:
+    if task.options.always_judged:
         yield "you want judges for each change"
-    if task.wants_review:
+    if task.options.wants_review:
         yield "you want a review"
-    if task.forced:
+    if task.routing.forced:
         yield "high risk"
-    elif task.review_required:
+    elif task.routing.review_required:
         yield f"a task of class {task.task_complexity} needs a review"
     if task.plan is not None and task.plan.acceptance:
         yield "the plan says what must hold"
@@ -67,9 +67,9 @@ def _list_found(
 def _list_files(git: Git, task: TaskState, case: Case) -> tuple[str, ...]:
     """Return the files of the product that changed, in a follow-up since it began."""
     paths = dict.fromkeys(hunk.path for hunk in case.changed)
-    if task.start_tree is None:
+    if task.session.start_tree is None:
         return tuple(paths)
-    since = {change.path for change in git.list_changes(task.start_tree, case.tree)}
+    since = {change.path for change in git.list_changes(task.session.start_tree, case.tree)}
     return tuple(path for path in paths if path in since)
 
 
@@ -82,7 +82,7 @@ def _list_new_names(git: Git, task: TaskState, files: tuple[str, ...]) -> list[s
             for definition in read_symbols(path, text.encode()).definitions
             if definition.kind is not SymbolKind.VALUE and not definition.is_local
         }
-        for tree in (task.start_tree or task.trees[0], task.trees[1])
+        for tree in (task.session.start_tree or task.trees[0], task.trees[1])
     )
     before, after = sides
     return sorted(name for name in after - before if not name.startswith("_"))

@@ -320,7 +320,7 @@ def find_review_caveats(task: TaskState) -> tuple[str, ...]:
     """Return the caveats of the review of a change that is otherwise verified."""
     gate = task.get_gate(Phase.REVIEW)
     if gate.status is GateStatus.SKIPPED:
-        return (Caveat.NOT_REVIEWED,) if task.review_required or gate.agent else ()
+        return (Caveat.NOT_REVIEWED,) if task.routing.review_required or gate.agent else ()
     review = task.review
     disagrees = review is not None and (review.verdict is ReviewVerdict.NEEDS_CHANGES or task.flagged_issues)
     return (Caveat.REVIEWER_DISAGREES,) if disagrees else ()

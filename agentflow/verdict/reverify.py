@@ -272,7 +272,7 @@ class Examination:
         for each in list_misused(task, self._evidence):
             yield f"{each} is not the program's run of what it stands for"
         required = self._require_now()
-        judged = {*(one.check.name for one in task.final), *(one.check for one in task.overrides)}
+        judged = {*(one.check.name for one in task.final), *(one.check for one in task.options.overrides)}
         if left_out := {check.name for check in required} - judged:
             yield f"there is no record of {list_some(sorted(left_out))}, which this tree requires"
         yield from self._list_unmatched()
@@ -313,7 +313,7 @@ class Examination:
         unsaid = sorted({*found.caveats} - {*recorded.caveats})
         unnamed = [each for each in found.weakened if not each.is_among(recorded.weakened)]
         unapproved = found.approval is not None and found.approval != recorded.approval
-        unlisted = sorted({*task.known_failures} - {*self._copies.said.known})
+        unlisted = sorted({*task.options.known_failures} - {*self._copies.said.known})
         problems = [
             *problems,
             *describe_all(found.reasons),
@@ -336,7 +336,7 @@ class Examination:
         seen = inspect_change(self._git, task) if trees else NO_INSPECTION
         case = build_case(self._git, task, trees, lambda items: tuple(map(self._recall, items)), seen)
         case = case.replace(
-            approval=task.answers.get(make_approval_id(seen, recorded.weakened)) if trees else None
+            approval=task.waiting.answers.get(make_approval_id(seen, recorded.weakened)) if trees else None
         )
         case = case.replace(probes=self._probes(case, seen))
         mutants = tuple(merge_results(self._mutants(case, seen)))

@@ -69,7 +69,7 @@ def _draw_head(snapshot: Snapshot, *, at_work: bool) -> Iterator[Line]:
     else:
         yield _draw_standing(state)
     yield label_row("task", span(to_one_line(state.title, _TEXT), Style.BOLD))
-    if state.invoked:
+    if state.options.invoked:
         yield label_row("prompt", to_one_line(state.task, _TEXT))
     yield label_row("started", _describe_time(snapshot, at_work=at_work))
     yield label_row("model", state.model)
@@ -198,7 +198,7 @@ def tell_terms(item: Pending) -> str:
 
 def draw_decisions(state: TaskState) -> Iterator[Line]:
     """Yield what people decided about calls, with both versions of what they changed."""
-    for pending_id, answer in state.answers.items():
+    for pending_id, answer in state.waiting.answers.items():
         if answer.tool is None:
             continue
         is_yes = answer.approved

@@ -128,7 +128,7 @@ async def _try_checks(crew: Crew, case: Case) -> None:
 
 def _save(crew: Crew, found: TaskState, *keys: str) -> None:
     """Save these keys alone, because the other judge changes the state meanwhile."""
-    crew.store.save(crew.store.task.replace(**{key: getattr(found, key) for key in keys}))
+    crew.store.save(crew.store.task.replace(**found.get_values(keys)))
 
 
 async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
@@ -155,7 +155,7 @@ async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> 
     if Phase.VERIFICATION in runs:
         task = await _decide_verification(crew, task, runs[Phase.VERIFICATION])
     is_reviewed = task.get_gate(Phase.REVIEW).status is not GateStatus.SKIPPED
-    if Phase.REVIEW in task.steps and Phase.VERIFICATION in runs and is_reviewed:
+    if Phase.REVIEW in task.routing.steps and Phase.VERIFICATION in runs and is_reviewed:
         crew.store.emit(merge_gates("judging", {phase: task.get_gate(phase) for phase in JUDGING}))
     return task
 
@@ -167,7 +167,7 @@ def _find_repeated(task: TaskState) -> tuple[Failure, ...]:
     """
     last = [failure for failure in task.failures if failure.iteration == task.iteration - 1]
     is_same = bool(last) and all(failure.tree == task.tree for failure in last)
-    return tuple(last) if is_same and not task.stop_blocks else ()
+    return tuple(last) if is_same and not task.waiting.stop_blocks else ()
 
 
 def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) -> TaskState:
@@ -245,11 +245,11 @@ def ask_approval(crew: Crew, task: TaskState) -> TaskState:
         "diff": crew.git.make_diff(*task.trees, *paths)[:MAX_DIFF_CHARS] if paths else "",
     }
     pending = make_pending(make_approval_id(seen, weakened), PendingKind.SURFACE, asked)
-    if pending.id not in task.answers:
+    if pending.id not in task.waiting.answers:
         task = decide_or_suspend(crew, task, pending, crew.consent)
     if task.pending:
         return task
-    return task.replace(ending=_end_tampered(task.answers[pending.id], weakened))
+    return task.replace(ending=_end_tampered(task.waiting.answers[pending.id], weakened))
 
 
 def _decide_gate(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None) -> TaskState:
@@ -279,7 +279,7 @@ def add_failure(
     is_judged = phase is Phase.VERIFICATION and judge is Claim.FAILED
     if phase is Phase.REVIEW and task.review is not None:
         judge = sorted((each.severity, each.kind, each.path, each.line) for each in task.review.issues)
-    identity = (phase.value, judge, task.stop_blocks, sorted(map(_identify, red)))
+    identity = (phase.value, judge, task.waiting.stop_blocks, sorted(map(_identify, red)))
     failure = Failure(
         iteration=task.iteration,
         phase=phase,

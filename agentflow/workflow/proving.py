@@ -4,7 +4,6 @@ import anyio
 
 from agentflow.core.events import PhaseEnded
 from agentflow.core.finding import FindingKind
-from agentflow.core.record import copy_shared
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.redact import to_one_line
 from agentflow.routing.route import JUDGING, is_to_be_proved
@@ -25,7 +24,7 @@ def skip_proving(task: TaskState) -> TaskState:
     """Return the task without the proving round that is due, where a limit of the task is nearly used up."""
     if task.verdict is None or not is_to_be_proved(task):
         return task
-    budget, usage = task.budget, task.usage
+    budget, usage = task.options.budget, task.usage
     left = anyio.current_effective_deadline() - anyio.current_time()
     used = {
         "--max-cost": (usage.cost_usd or 0) / budget.cost if budget.cost else 0,
@@ -50,8 +49,8 @@ def keep_results(task: TaskState) -> TaskState | None:
         return None
     notes = dict.fromkeys((*stands.verdict.notes, *list_claims(task)))
     verdict = stands.verdict.replace(notes=tuple(notes))
-    kept = {**copy_shared(stands, TaskState), "verdict": verdict, "change": task.change}
-    if not (stands.judges and stands.judges.asked) and {*JUDGING} & {*task.steps}:
+    kept = {**stands.state, "verdict": verdict, "change": task.change}
+    if not (stands.judges and stands.judges.asked) and {*JUDGING} & {*task.routing.steps}:
         kept |= {"gates": task.gates, "verdict": None}
     return task.replace(**kept, prove_rounds=task.proving)  # another round would change as little
 
@@ -69,7 +68,7 @@ def keep_standing(crew: Crew, task: TaskState, ending: Ending) -> tuple[TaskStat
     why = to_one_line(ending.reason, _REASON)
     note = FindingKind.ROUND_UNDONE.of(str(task.proving), why)
     verdict = stands.verdict.replace(notes=(*stands.verdict.notes, note))
-    kept = {**copy_shared(stands, TaskState), "verdict": verdict, "iteration": task.iteration}
+    kept = {**stands.state, "verdict": verdict, "iteration": task.iteration}
     told, task = task.gates, task.replace(**kept, stands=None, pending=())
     for phase, gate in task.gates.items():
         if gate != told.get(phase):  # who watches saw it open again

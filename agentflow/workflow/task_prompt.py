@@ -56,7 +56,7 @@ _WRITES = {
 def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
     """Return the prompt of a phase's role; its own result does not change it, so a run is found again."""
     task = task.replace(**_RESULTS.get(phase, {}))
-    repo_map = "" if phase in JUDGING else task.repo_map  # judges look for themselves
+    repo_map = "" if phase in JUDGING else task.known.repo_map  # judges look for themselves
     told = (_format_task(task, phase), _format_recalled(task, phase), repo_map)
     head = (write_opening(task, phase, material), *told, _format_exploration(task, phase))
     if task.reads_only:
@@ -79,7 +79,7 @@ def write_base_news(task: TaskState, material: Material) -> str:
 
 def write_follow_prompt(task: TaskState, phase: Phase, material: Material, *, is_other_role: bool) -> str:
     """Return what a follow-up adds to the conversation of the task before."""
-    since = f"## Since then\n{task.since}" if task.since else ""
+    since = f"## Since then\n{task.session.since}" if task.session.since else ""
     parts = [
         f"# Follow-up\n{read_prompt('follow.md')}",
         _format_surroundings(task, phase, material) if is_other_role else "",
@@ -96,7 +96,7 @@ def write_follow_prompt(task: TaskState, phase: Phase, material: Material, *, is
 
 def write_correction_prompt(task: TaskState, correction: str) -> str:
     """Return what a person's correction of a plan adds to the conversation that made it."""
-    since = f"## Since then\n{task.since}" if task.since else ""
+    since = f"## Since then\n{task.session.since}" if task.session.since else ""
     head = f"# The plan is to be changed\n{read_prompt('correct.md')}"
     return "\n\n".join(
         filter(None, (head, fence_text(correction), since, _format_plan(task.rejected_plan, "Plan so far")))
@@ -110,7 +110,7 @@ def write_agreed_prompt(task: TaskState, material: Material) -> str:
     parts = (
         f"# The plan is agreed\n{read_prompt('agreed.md')}",
         _format_surroundings(task, phase, material),
-        f"## Since then\n{task.since}" if task.since else "",
+        f"## Since then\n{task.session.since}" if task.session.since else "",
         _format_plan(task.plan),
         _format_checks(_BEFORE_TASK, material.before, material, _format_check) if is_untold else "",
     )
@@ -128,7 +128,7 @@ def write_proving_prompt(task: TaskState, _material: Material) -> str:
     """Return what a proving round adds to the implementer's conversation: the places that no test notices."""
     if not task.is_proving or task.stands is None:
         return ""
-    head = f"# Proving round {task.proving} of {task.prove_rounds}\n{read_prompt('proving.md')}"
+    head = f"# Proving round {task.proving} of {task.options.prove_rounds}\n{read_prompt('proving.md')}"
     return "\n".join((head, "", "## No test notices", list_lines(task.stands.verdict.unproved)))
 
 
@@ -141,7 +141,7 @@ def write_opening(task: TaskState, phase: Phase, material: Material) -> str:
 def _format_surroundings(task: TaskState, phase: Phase, material: Material) -> str:
     role = material.roles.get(ROLE_OF[phase])
     lines = (
-        *task.surroundings,
+        *task.known.surroundings,
         *_describe_tests(material.before),
         *_describe_blocked(task, material.before),
         *(_describe_sandbox(task, ROLE_OF[phase], role, material.network) if role else ()),
@@ -187,7 +187,7 @@ def _describe_limits(task: TaskState, limits: Limits) -> Iterator[str]:
 
 def _describe_budget(task: TaskState) -> Iterator[str]:
     """Yield roughly how much of the budget is left, rounded so that a resumed run reads the same."""
-    budget, usage = task.budget, task.usage
+    budget, usage = task.options.budget, task.usage
     if budget.cost is not None:
         yield f"about {_percent_left(usage.cost_usd or 0, budget.cost)} % left of {budget.cost:g} USD"
     if budget.tokens is not None:
@@ -199,8 +199,8 @@ def _percent_left(used: float, allowed: float) -> int:
 
 
 def _format_instructions(task: TaskState, material: Material) -> str:
-    paths = (*task.paths, *material.changed, *(each.path for each in task.excerpts))
-    found = select_instructions(task.instructions, paths)
+    paths = (*task.paths, *material.changed, *(each.path for each in task.known.excerpts))
+    found = select_instructions(task.known.instructions, paths)
     parts = [f"# Instructions of the repository\n{read_prompt('instructions.md')}"]
     left = MAX_IN_PROMPT
     for each in found:
@@ -233,33 +233,33 @@ def list_whole_files(task: TaskState, changed: tuple[str, ...]) -> tuple[str, ..
 
 
 def _fresh_excerpts(task: TaskState, changed: tuple[str, ...]) -> Iterator[Excerpt]:
-    whole = {each.path for each in task.excerpts if each.is_whole}
-    cited = [each for each in task.cited if each.path not in whole]
+    whole = {each.path for each in task.known.excerpts if each.is_whole}
+    cited = [each for each in task.known.cited if each.path not in whole]
     paths = {each.path for each in cited}
-    for each in (*(each for each in task.excerpts if each.path not in paths), *cited):
+    for each in (*(each for each in task.known.excerpts if each.path not in paths), *cited):
         if each.path not in changed:
             yield each
 
 
 def _format_recalled(task: TaskState, phase: Phase) -> str:
     """Return what the memory holds for the task; judges get none, so that they look for themselves."""
-    if not task.recalled or phase in JUDGING:
+    if not task.known.recalled or phase in JUDGING:
         return ""
-    lines = "\n".join(f"- {one.line}" for one in task.recalled)
+    lines = "\n".join(f"- {one.line}" for one in task.known.recalled)
     return f"## Remembered\n{read_prompt('remembered.md')}\n{fence_text(lines)}"
 
 
 def _format_exploration(task: TaskState, phase: Phase) -> str:
     """Return an earlier exploration; judges get none, so that they look for themselves."""
-    if not task.explored or phase in JUDGING:
+    if not task.options.explored or phase in JUDGING:
         return ""
-    return f"## Explored earlier\n{fence_text(task.explored[:MAX_DIFF_CHARS], 'markdown')}"
+    return f"## Explored earlier\n{fence_text(task.options.explored[:MAX_DIFF_CHARS], 'markdown')}"
 
 
 def _list_reading_parts(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
     if phase is Phase.REVIEW:
         return _format_findings(task), _format_excerpts(task, material), read_prompt("audit.md")
-    wanted = "question.md" if task.route == "question" else "inquiry.md"
+    wanted = "question.md" if task.routing.route == "question" else "inquiry.md"
     return _format_excerpts(task, material), read_prompt(wanted)
 
 
@@ -271,7 +271,7 @@ def _list_change_parts(task: TaskState, phase: Phase, material: Material) -> tup
         case Phase.PLANNING:
             order = read_prompt("order.md") if task.parallel_work else ""
             rejected = _format_plan(task.rejected_plan, "Plan that the user had corrected")
-            alone = read_prompt("agree.md") if task.plan_mode else ""
+            alone = read_prompt("agree.md") if task.options.plan_mode else ""
             return _format_findings(task), seen, rejected, order, alone
         case Phase.IMPLEMENTATION:
             done = describe_results(task.parallel_work) if task.iteration == 1 else ""
@@ -331,7 +331,7 @@ def _compare_claims(task: TaskState, material: Material) -> str:
     if task.change is None:
         return ""
     claimed, changed = dict.fromkeys(task.change.files), dict.fromkeys(material.changed)
-    missing = changed.keys() - claimed.keys() if task.start_tree is None else ()
+    missing = changed.keys() - claimed.keys() if task.session.start_tree is None else ()
     lines = (
         ("named", claimed),
         ("named, but unchanged", claimed.keys() - changed.keys()),
@@ -342,7 +342,7 @@ def _compare_claims(task: TaskState, material: Material) -> str:
 
 
 def _format_review(task: TaskState) -> str:
-    if task.review is None or not task.sequential:
+    if task.review is None or not task.options.sequential:
         return ""
     issues = (f"- {issue.describe()}" for issue in task.review.issues)
     return "\n".join(("## Review", str(task.review.verdict), *issues))
@@ -351,14 +351,18 @@ def _format_review(task: TaskState) -> str:
 def _format_task(task: TaskState, phase: Phase) -> str:
     intent = task.intent
     here = (phase, task.iteration)  # what was said then is in the conversation
-    told = "\n".join(f"- {each.text}" for each in task.said if (each.phase, each.iteration) != here)
+    told = "\n".join(f"- {each.text}" for each in task.session.said if (each.phase, each.iteration) != here)
     named = (
         ("Description", _keep_addition(intent.goal, intent.description)),
         ("Actions", _keep_addition(intent.goal, intent.actions)),
         ("Constraints", intent.constraints),
         ("Assumptions", intent.assumptions),
     )
-    around = (("Earlier in this session", task.earlier), ("Said since", told), ("Context", task.context))
+    around = (
+        ("Earlier in this session", task.session.earlier),
+        ("Said since", told),
+        ("Context", task.known.context),
+    )
     said = [f"## {title}\n{text}" for title, text in (*named, *around) if text]
     return "\n\n".join((f"# Task\n{intent.goal or task.task}", *said))
 

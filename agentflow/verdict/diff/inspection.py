@@ -260,8 +260,9 @@ def find_approval(task: TaskState, seen: Inspection, weakened: Sequence[Finding]
     """Return the answer to exactly these changes; one from an older version was to what its record says."""
     recorded = task.verdict.weakened if task.verdict else ()
     is_older = bool(weakened) and all(each.is_among(recorded) for each in weakened)
+    answers = task.waiting.answers
     ids = (make_approval_id(seen, each) for each in (weakened, *((recorded,) if is_older else ())))
-    return next((task.answers[name] for name in ids if name in task.answers), None)
+    return next((answers[name] for name in ids if name in answers), None)
 
 
 def make_approval_id(seen: Inspection, weakened: Iterable[Finding]) -> str:
