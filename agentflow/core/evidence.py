@@ -114,6 +114,8 @@ class Surface(Record):
     """Files beside sources that the product reads, each with the reason."""
     read: tuple[str, ...] = ()
     """Files beside sources that code of the product was seen to read, whoever else does."""
+    unread: tuple[str, ...] = ()
+    """New files of `product` that no check was seen to read."""
     late: tuple[str, ...] = ()
     """The paths of `observed` and `product` that only a run on the change revealed."""
     own: tuple[str, ...] = ()

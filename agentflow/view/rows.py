@@ -9,7 +9,7 @@ from agentflow.core.evidence import CheckName, Side, describe_counts
 from agentflow.core.messages import Stop
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase
-from agentflow.core.verdict import ProbeEnd, describe_probe
+from agentflow.core.verdict import ProbeEnd
 from agentflow.redact import format_count, list_some, to_one_line
 from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
@@ -308,7 +308,7 @@ def _tell_notice(
             style = Style.WARN if event.end is ProbeEnd.SILENT else Style.DIM
             about = to_one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
             side = describe_sides(Side.FINAL, event.code)
-            text = span(f"probe {event.kind}  {about}{side}  {describe_probe(event.end)}", style)
+            text = span(f"probe {event.kind}  {about}{side}  {event.end.words}", style)
             yield span(f"    {_MARKS[style]}", style), text, _draw_seconds(event.seconds)
         case events.Warned():
             yield span("! ", Style.WARN), span(to_one_line(event.message, _WARNING), Style.WARN)
