@@ -204,7 +204,8 @@ CASES = {
         0,
         {
             "pages.js": MARKED.replace("'?a=4711&b=8899&c=7'", "'?a=4711&b=8899&c=' + size"),
-            "test/pages.test.js": MARKED_TEST + "test('other', () => { assert.ok(url(5).endsWith('&c=5')) })\n",
+            "test/pages.test.js": MARKED_TEST
+            + "test('other', () => { assert.ok(url(5).endsWith('&c=5')) })\n",
         },
         base={**NODE, "pages.js": MARKED, "test/pages.test.js": MARKED_TEST},
     ),
