@@ -11,8 +11,8 @@ from agentflow.core.task import Invocation, Phase, TaskState
 from agentflow.parse import expand_home
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import build_exceptions
-from agentflow.sandbox.build_cache import find_build_cache
 from agentflow.sandbox.confine import Ability, find_ability
+from agentflow.sandbox.environment import find_build_cache
 from agentflow.sandbox.profile import SHARED, Level, SandboxOpenings
 from agentflow.sandbox.protection import clear_leftovers
 from agentflow.sandbox.run import Sandbox
@@ -48,8 +48,12 @@ class TaskRequest(Record):
     """The class of the task; empty: its wording decides."""
     plan: bool = False
     """Explorer and planner work first, also where the class needs neither."""
+    plan_mode: bool = False
+    """Nothing changes before a person agrees to a plan; the conversation that made it then goes on."""
     review: bool | None = None
     """The person's wish for a review; None: as the class requires."""
+    judges: bool = False
+    """Models judge the change, however sure the program is."""
     sequential: bool = False
     prove: int | None = None
     """Rounds in which the implementer is given what no test notices; None: as the settings say."""
@@ -80,7 +84,6 @@ _PLAIN = TaskRequest()
 
 
 def open_sandbox(git: Git, request: TaskRequest = _PLAIN) -> Sandbox:
-    """Return the sandbox for a repository's commands. Raises NoSandbox."""
     return make_sandbox(git.root, load_settings(os.environ), request, git.folders)
 
 

@@ -38,8 +38,6 @@ _TAKEN = "this task was not begun here: its limits, skipped checks and decisions
 
 
 class DecisionResult(Record):
-    """A decision about a pending item."""
-
     task_id: str
     pending_id: str
     answer: Answer
@@ -53,7 +51,6 @@ class DecisionResult(Record):
         return "approved" if self.answer.approved else "denied"
 
     def tell(self) -> str:
-        """Return in one line what came of the decision."""
         if self.was_decided:
             return f"{self.pending_id} was already {self.word} by {to_one_line(self.answer.author)}"
         if self.approvals_left:
@@ -83,7 +80,7 @@ def decide_approval(
         require_own(git, folder)
         store = TaskStore.reopen(folder)
         expire_approvals(store)
-        if pending_id in store.task.answers:
+        if pending_id in store.task.waiting.answers:
             return _tell_made(store, pending_id, decision, was_decided=True)
         (item,) = (item for item in store.task.pending if item.id == pending_id)
         if item.kind not in APPROVED:
@@ -103,7 +100,7 @@ def _tell_made(
     store: TaskStore, pending_id: str, decision: Answer, *, was_decided: bool = False
 ) -> DecisionResult:
     """Return what was decided. Raises StateError where that is not what the person wants."""
-    task_id, made = store.task.task_id, store.task.answers.get(pending_id, decision)
+    task_id, made = store.task.task_id, store.task.waiting.answers.get(pending_id, decision)
     result = DecisionResult(task_id=task_id, pending_id=pending_id, answer=made, was_decided=was_decided)
     if made.approved == decision.approved:
         return result
@@ -136,7 +133,6 @@ def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> No
 
 
 def parse_edited_input(text: str | None) -> dict[str, Any] | None:
-    """Return the input given with `--args`. Raises UsageError."""
     if text is None:
         return None
     try:
@@ -184,13 +180,14 @@ def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Pat
     names = reversed(list_tasks(root)) if task_id is None else (task_id,)
     for folder in (find(root, name) for name in names):
         task = try_load_state(folder) if task_id is None else load_state(folder)
-        if task and (pending_id in task.answers or any(item.id == pending_id for item in task.pending)):
+        if task and (
+            pending_id in task.waiting.answers or any(item.id == pending_id for item in task.pending)
+        ):
             return folder
     raise TaskNotFound(f"nothing waits under the id {pending_id}", hint="agentflow status shows what waits")
 
 
 def record_own_task(store: TaskStore) -> None:
-    """Record that a task is this user's, with its model and limits."""
     record_begun(find_folders(os.environ).config, store.folder, store.task)
 
 
@@ -230,7 +227,7 @@ def take_over(store: TaskStore, model: str) -> None:
         task.replace(
             model=model,
             max_iterations=min(task.max_iterations, settings.max_iterations),
-            prove_rounds=min(task.prove_rounds, settings.prove_rounds),
+            prove_rounds=min(task.options.prove_rounds, settings.prove_rounds),
             budget=Budget(),
             overrides=(),
             known_failures=(),

@@ -47,8 +47,6 @@ Ask = Callable[[TaskStore], bool]
 
 
 class Session(Record):
-    """A task that this process runs."""
-
     setup: Setup
     store: TaskStore
     consent: Consent
@@ -70,14 +68,18 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
             pause_after=request.pause_after,
             wants_review=request.review,
             wants_plan=request.plan or request.pause_after in (Phase.EXPLORATION, Phase.PLANNING),
+            plan_mode=request.plan_mode,
             named_class=request.named_class,
+            always_judged=request.judges or setup.settings.judges == "always",
             sequential=request.sequential,
             explored=explored,
             focus=request.focus,
             overrides=request.overrides,
             invoked=request.invoked,
-            remembers=recorded.remembers if recorded else request.memory and setup.settings.memory == "on",
-            recalled=recorded.recalled if recorded else (),
+            remembers=recorded.options.remembers
+            if recorded
+            else request.memory and setup.settings.memory == "on",
+            recalled=recorded.known.recalled if recorded else (),
             asked_by=request.asked_by or os.environ.get(ASKED_BY, ""),
             budget=Budget(  # the command line's limits, else the repository's
                 cost=setup.limits.cost if budget.cost is None else budget.cost,
@@ -87,7 +89,8 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
         )
         if request.prove is not None:
             task = task.replace(prove_rounds=request.prove)
-        if (at_once := _count_implementers(setup, request.parallel)) > 1:
+        at_once = 1 if request.plan_mode else _count_implementers(setup, request.parallel)
+        if at_once > 1:
             task = task.replace(parallel=ParallelWork(at_once=at_once), wants_plan=True)
             if setup.servers:
                 warning = "steps that run at the same time cannot use MCP tools"
@@ -143,7 +146,7 @@ def resume_session(
             _require_apart(setup)
         store.task = record_weakest_sandbox(store.task, setup.sandbox)
         recall_runs(setup.model, store.folder)
-        setup = narrow_setup(setup, store.task.invoked)
+        setup = narrow_setup(setup, store.task.options.invoked)
         yield Session(setup=setup, store=store, consent=request.consent)
 
 
@@ -165,7 +168,6 @@ class PauseSwitch:
     """Pauses a task once no tool call runs; a request that is cut off is sent again."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
-        """Set the function that tells the person that the pause is coming."""
         self.is_asked = False
         self._tell = tell
         self._scope: anyio.CancelScope | None = None
@@ -173,7 +175,6 @@ class PauseSwitch:
         """The calls that run."""
 
     def arm(self, scope: anyio.CancelScope) -> None:
-        """Set the work that the next pause ends."""
         self.is_asked, self._scope, self._calls = False, scope, set()
 
     def ask(self) -> bool:
@@ -310,7 +311,7 @@ async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
     try:
         async with anyio.create_task_group() as group:
             await group.start(watch.receive, group.cancel_scope)
-            with anyio.move_on_after(task.budget.seconds) as clock:
+            with anyio.move_on_after(task.options.budget.seconds) as clock:
                 async with nullcontext() if crew.servers is None else crew.servers.keep_open():
                     task = await run_phases(crew, task)
                     is_over = True
@@ -336,7 +337,7 @@ async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
     if watch.is_paused:
         return end_early(crew, Status.SUSPENDED, Exit.SUSPENDED, "paused; nothing is lost")
     if clock.cancelled_caught:
-        over = end_at_limit(f"{task.budget.seconds:g} s are over (--timeout)")
+        over = end_at_limit(f"{task.options.budget.seconds:g} s are over (--timeout)")
         return end_early(crew, over.status, over.exit_code, over.reason)
     return task
 
@@ -354,7 +355,7 @@ def _follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
     folder = find(git.root, earlier_id)
     require_own(git, folder)
     earlier = load_state(folder)
-    history = "\n".join(filter(None, (earlier.earlier, *_describe(git, earlier))))
+    history = "\n".join(filter(None, (earlier.session.earlier, *_describe(git, earlier))))
     task, base = task.replace(earlier=history[-_MAX_CHARS:]), earlier.base_tree
     if not earlier.undone:
         since = "\n".join(_describe_end(earlier))
@@ -371,7 +372,7 @@ def _describe_end(task: TaskState) -> Iterator[str]:
         yield f"- the task before ended {task.status}: {to_one_line(task.ending.reason, _LINE)}"
     if task.verdict and task.verdict.unproved:
         yield f"- unproved: {to_one_line('; '.join(task.verdict.unproved), _LINE)}"
-    for message in task.said:
+    for message in task.session.said:
         if message.phase not in (Phase.EXPLORATION, Phase.IMPLEMENTATION):
             yield f"- the user said: {to_one_line(message.text, _LINE)}"
 
@@ -380,7 +381,7 @@ def _describe(git: Git, task: TaskState) -> Iterator[str]:
     ended = f"{task.status}: {to_one_line(task.ending.reason, _LINE)}" if task.ending else str(task.status)
     yield f"- asked: {to_one_line(task.intent.goal or task.task, _LINE)}"
     yield f"  ended: {'undone, its change is gone' if task.undone else ended}"
-    for message in task.said:
+    for message in task.session.said:
         yield f"  said meanwhile: {to_one_line(message.text, _LINE)}"
     if task.intent.constraints:
         yield f"  constraints: {to_one_line(task.intent.constraints, _LINE)}"

@@ -47,10 +47,11 @@ def require_folders(*targets: Path | None) -> None:
             raise ConfigError(f"cannot write {target}: {problem}")
 
 
-def write_result(place: Path, text: str) -> None:
-    """Write a file that a person asked for. Raises ConfigError where it cannot be written."""
+def write_result(place: Path, text: str, mode: str = "w") -> None:
+    """Write a file that a person asked for, or add to it. Raises ConfigError where that cannot be done."""
     try:
-        place.write_text(text, "utf-8")
+        with place.open(mode, encoding="utf-8") as file:
+            file.write(text)
     except OSError as error:
         raise ConfigError(f"cannot write {place}: {error.strerror}") from None
 
@@ -77,7 +78,6 @@ def tell_edits(root: Path, folder: Path, *, goes_on: bool = False) -> None:
 
 
 def say_json(value: object) -> None:
-    """Write a value as one line of JSON."""
     say_line(encode(value).decode())
 
 
@@ -87,7 +87,6 @@ def say_line(text: str) -> None:
 
 
 def tell_error(error: AgentflowError) -> int:
-    """Say on stderr what went wrong and what to do about it; return the exit code."""
     return say_error(str(error), error.hint, error.exit_code)
 
 

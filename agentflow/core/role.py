@@ -195,6 +195,17 @@ class Judgement(Record):
     reasons: tuple[str, ...]
 
 
+class JudgeTest(Record):
+    """A test file that the verifier wrote, and what it showed on the change."""
+
+    path: str
+    text: str
+    failing: tuple[str, ...]
+    """Its tests that fail, or its path where they have no names."""
+    said: str = ""
+    """What is said of their failures."""
+
+
 AnySubmission = Findings | Plan | Change | Review | Judgement
 
 

@@ -274,7 +274,6 @@ class FailReason(StrEnum):
     NEW_FAILURES = "new failures: {about}"
     NEW_FAILURES_IN = "new failures in {check}: {about}"
     VERIFIER_REFUSED = "verifier: {about}"
-    VERIFIER_NOT_ASKED = "the verifier was not asked, because a check failed"
     STOPPED_BY_HOOK = "stop hook, block {about}"
 
     def of(self, about: str = "", *, check: str = "") -> str:

@@ -308,6 +308,7 @@ async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -
             mutate=agent.around.mutate,
             background=agent.around.background,
             run_tests=agent.around.run_tests,
+            try_test=agent.around.try_test,
             slow_checkers=agent.around.slow_checkers,
         ),
         **copy_shared(agent.around, ToolContext),

@@ -40,7 +40,7 @@ def _open(path: Path) -> "MemoryFile":
 
 def recall_for_task(task: TaskState, find_file: FindFile, emit: Callable[[Event], None]) -> TaskState:
     """Return a new task with what it is given of earlier ones; a memory that fails stops no task."""
-    if not task.remembers or task.recalled or find_file is None:
+    if not task.options.remembers or task.known.recalled or find_file is None:
         return task
     try:
         path = find_file()
@@ -60,7 +60,7 @@ def recall_for_task(task: TaskState, find_file: FindFile, emit: Callable[[Event]
 
 def keep_task(task: TaskState, folder: Path, find_file: FindFile, emit: Callable[[Event], None]) -> None:
     """Keep what an ended task was about, how it ended and what was learnt, in place of an earlier end."""
-    if not task.remembers or find_file is None:
+    if not task.options.remembers or find_file is None:
         return
     try:
         evidence = {one.id: one for one in read_evidence(folder)}
@@ -80,12 +80,12 @@ def find_newest_ends(evidence: dict[str, Evidence]) -> dict[str, tuple[str, int]
 
 
 def _list_messages(task: TaskState) -> Iterator[MemoryEntry]:
-    for number, text in enumerate((task.title, *(each.text for each in task.said))):
+    for number, text in enumerate((task.title, *(each.text for each in task.session.said))):
         yield MemoryEntry(
             kind=EntryKind.MESSAGE,
             text=text,
             at=task.started_at if number == 0 else make_timestamp(),
-            by=task.asked_by if number == 0 and task.asked_by else PERSON,
+            by=task.options.asked_by if number == 0 and task.options.asked_by else PERSON,
             key=f"message:{task.task_id}:{number}",
             task=task.task_id,
         )
@@ -111,7 +111,7 @@ def _describe_task(task: TaskState) -> MemoryEntry:
         text="\n".join((to_one_line(task.title, _LINE), *facts, *learnt)),
         gist="\n".join(learnt),
         at=task.started_at,
-        by=task.asked_by or PERSON,
+        by=task.options.asked_by or PERSON,
         key=f"task:{task.task_id}",
         task=task.task_id,
     )

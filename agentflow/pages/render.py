@@ -16,11 +16,11 @@ from agentflow.core.verdict import PLAUSIBLE, describe_probe
 from agentflow.pages.diff import JudgedAs
 from agentflow.pages.page import CallEnd, RunView, TaskPage, read_output_end
 from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
-from agentflow.pages.templates import fill_template, format_money, to_markup
-from agentflow.redact import format_count, to_one_line
+from agentflow.pages.templates import fill_template, to_markup
+from agentflow.redact import format_count, format_money, to_one_line
+from agentflow.report.summary import list_facts
 from agentflow.view.status import diff_call, tell_terms
 from agentflow.view.words import (
-    UNSANDBOXED,
     format_duration,
     format_local,
     is_offline,
@@ -142,7 +142,6 @@ def _render_head(page: TaskPage, link: str) -> str:
     return fill_template(
         "pages/head.html",
         page=page,
-        verdict=summary.task.verdict if summary else None,
         mark=mark,
         status=status,
         tone=tone,
@@ -177,20 +176,11 @@ def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, st
     yield "Worked", format_duration(page.course.seconds), ""
     ids = dict.fromkeys(run.model for run in page.runs)
     yield "Model", state.model if is_offline(state.model) or not ids else ", ".join(ids), ""
-    route = f", {state.route.replace('_', ' ')} route" if state.route else ""
-    yield "Class", f"{state.task_complexity}{route}", ""
-    if not state.reads_only:
-        yield "Attempts", f"{state.iteration} of at most {state.max_iterations}", ""
-        if state.proving:
-            yield "Proving rounds", f"{state.proving} of at most {state.prove_rounds}", ""
+    for fact in list_facts(state):
+        yield fact.label.capitalize(), fact.text, fact.tone
     usage = sum_usage(role.usage for role in page.spending.roles) if page.spending.roles else state.usage
     yield "Cost", format_money(usage.cost_usd), ""
     yield "Tokens", f"{usage.tokens - usage.output:,} in, {usage.output:,} out", ""
-    if state.sandbox == "none":
-        yield "Sandbox", UNSANDBOXED, "bad"
-    else:
-        gaps = f", not isolated: {', '.join(state.gaps)}" if state.gaps else ""
-        yield "Sandbox", f"{state.sandbox}{gaps}", "warn" if gaps else ""
     if state.ending is not None:
         yield "Exit code", str(int(state.ending.exit_code)), ""
     if state.base_tree and state.tree:
@@ -213,7 +203,7 @@ def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
         yield "checks", fill_template("pages/checks.html", page=page, probes=probes)
     if state.plan or state.failures:
         yield "plan", fill_template("pages/plan.html", state=state)
-    calls = [(name, one) for name, one in state.answers.items() if one.tool is not None]
+    calls = [(name, one) for name, one in state.waiting.answers.items() if one.tool is not None]
     if calls:
         rows = [(tell_decision(name, one), one, list(one.list_edits())) for name, one in calls]
         yield "decisions", fill_template("pages/decisions.html", told=rows, tones=_DIFF_TONES)

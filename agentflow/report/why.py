@@ -54,6 +54,8 @@ class Why(Record):
     facts: tuple[str, ...]
     """At most two; the first is the one that decided."""
     more: int
+    judges: str
+    """Why no judge was asked about a change that is verified; empty where one was."""
     next: tuple[str, ...]
     """What to do: the first step, and then the one after it or another choice."""
 
@@ -71,7 +73,9 @@ def explain_task(
     result, told = _describe(task, find, at_work=at_work)
     facts = tuple(dict.fromkeys(filter(None, (to_one_line(fact, _FACT) for fact in told))))
     steps = tuple(step.format(**words, place=place) for step in _list_steps(task, find, at_work=at_work))
-    return Why(result=result, facts=facts[:_MOST], more=len(facts[_MOST:]), next=steps)
+    is_sure = task.status is Status.VERIFIED and task.judges is not None and not task.judges.asked
+    judges = task.judges.describe() if is_sure and task.judges else ""
+    return Why(result=result, facts=facts[:_MOST], more=len(facts[_MOST:]), judges=judges, next=steps)
 
 
 def _describe(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[str, Iterable[str]]:

@@ -19,7 +19,6 @@ from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.routing import Access
 from agentflow.sandbox import throwaway
-from agentflow.sandbox.build_cache import BuildCache, CacheFill
 from agentflow.sandbox.confine import (
     STARTED,
     Ability,
@@ -28,7 +27,14 @@ from agentflow.sandbox.confine import (
     confine_on_mac,
     open_descriptors,
 )
-from agentflow.sandbox.environment import OFFLINE, find_outer_path, find_variables, is_python_environment
+from agentflow.sandbox.environment import (
+    OFFLINE,
+    BuildCache,
+    CacheFill,
+    find_outer_path,
+    find_variables,
+    is_python_environment,
+)
 from agentflow.sandbox.profile import (
     ACCESS,
     CHECKS,

@@ -21,7 +21,7 @@ from agentflow.core.events import (
     Warned,
 )
 from agentflow.core.evidence import Evidence
-from agentflow.core.task import STATE_VERSION, GateStatus, Status, TaskState
+from agentflow.core.task import STATE_VERSION, GateStatus, Status, TaskState, gather_parts
 from agentflow.parse import Mismatch, decode, fit
 from agentflow.redact import nest_text, to_one_line
 from agentflow.store.journal import read_numbered_lines
@@ -75,7 +75,7 @@ def fold_state(folder: Path, happened: tuple[StoredEvent, ...]) -> TaskState:
     """Return the state that events fold to. Raises CorruptState."""
     source = str(folder / EVENTS)
     try:
-        return fit(TaskState, upgrade_fields(fold_fields(folder, happened), source))
+        return fit(TaskState, gather_parts(upgrade_fields(fold_fields(folder, happened), source)))
     except Mismatch as error:
         raise CorruptState(f"{source}: {error}") from None
 

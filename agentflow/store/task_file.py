@@ -8,8 +8,9 @@ from typing import Any
 from agentflow.core.errors import AgentflowError, CorruptState, InvalidFile
 from agentflow.core.events import StoredEvent
 from agentflow.core.record import Record, encode, to_builtins
-from agentflow.core.role import Plan
-from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState
+from agentflow.core.regex import regex
+from agentflow.core.role import Plan, PlanStep
+from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState, gather_parts
 from agentflow.frontmatter import dump_yaml, join, load_yaml, split, write_atomic
 from agentflow.parse import fit, parse
 from agentflow.redact import nest_text, redact_text, to_one_line
@@ -57,10 +58,46 @@ def format_plan(plan: Plan) -> str:
     return "\n".join(lines).rstrip()
 
 
+_STEP = regex(r"(?s)(?P<title>.+?)(?: \((?P<files>[^\s(),]+(?:, [^\s(),]+)*)\))?")
+_NUMBER = regex(r"\d+[.)] +")
+
+
+def parse_plan(text: str) -> Plan:
+    """Return the plan that a person's version of its Markdown means; text under no title is the summary."""
+    parts: list[tuple[str, str]] = []
+    under = "summary"
+    for line in filter(str.strip, text.splitlines()):
+        title, number = line.strip("#: ").lower(), _NUMBER.match(line)
+        if line[0].isspace() and parts:
+            parts[-1] = (parts[-1][0], f"{parts[-1][1]}\n{line.strip()}")
+        elif title in ("acceptance", "risks"):
+            under = title
+        elif number:
+            parts.append(("steps", line[number.end() :].strip()))
+            under = "summary"
+        else:
+            parts.append((under, line.strip() if under == "summary" else line.removeprefix("- ").strip()))
+
+    def list_texts(part: str) -> tuple[str, ...]:
+        return tuple(text for each, text in parts if each == part)
+
+    found = [match for each in list_texts("steps") if (match := _STEP.fullmatch(each))]
+    return Plan(
+        summary="\n".join(list_texts("summary")) or "the plan of the user",
+        steps=tuple(PlanStep(title=one["title"], files=_split_names(one["files"])) for one in found),
+        acceptance=list_texts("acceptance"),
+        risks=list_texts("risks"),
+    )
+
+
+def _split_names(files: str | None) -> tuple[str, ...]:
+    return tuple(files.split(", ")) if files else ()
+
+
 def read_task(path: Path) -> TaskState:
     """Return the state that a `task.md` shows. Raises InvalidFile, or CorruptState for a newer version."""
     head, _ = split(read_task_text(path), str(path))
-    return parse(TaskState, upgrade_fields(head, str(path)), str(path), lax=True)
+    return parse(TaskState, gather_parts(upgrade_fields(head, str(path))), str(path), lax=True)
 
 
 def read_task_text(path: Path) -> str:
@@ -135,7 +172,7 @@ def _list_heads(folder: Path, happened: tuple[StoredEvent, ...]) -> list[dict[st
 
 def _read_back(fields: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the head of a state as it is read back; keys that an older version did not know are left out."""
-    state = to_builtins(fit(TaskState, upgrade_fields(fields, source)))
+    state = fit(TaskState, gather_parts(upgrade_fields(fields, source))).to_fields()
     shown = {key: state[key] for key in FRONTMATTER_KEYS if key in fields}
     read: dict[str, Any] = load_yaml(dump_yaml(shown), source)
     return read

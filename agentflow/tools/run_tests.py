@@ -2,10 +2,21 @@
 
 from textwrap import indent
 
-from agentflow.core.errors import InvalidInput, NotAllowed
+from agentflow.core.errors import ConfigError, InvalidInput, NotAllowed
 from agentflow.core.evidence import describe_end
-from agentflow.core.tool import Category, Effect, Output, Subject, TestSelection, Tool, ToolContext
+from agentflow.core.record import Record, to_builtins
+from agentflow.core.tool import (
+    Category,
+    Effect,
+    Output,
+    Subject,
+    TestSelection,
+    TestsRun,
+    Tool,
+    ToolContext,
+)
 from agentflow.redact import strip_colours
+from agentflow.tools.files import WriteInput
 from agentflow.tools.inputs import list_exchanges
 
 _MOST = 20
@@ -22,6 +33,10 @@ def run_tests(wanted: TestSelection, context: ToolContext) -> Output:
     paths = tuple(map(context.workspace.to_relative, wanted.paths))
     sink = context.shell.outputs / f"{context.call_id}.out"
     ran = context.shell.run_tests(wanted.replace(paths=paths), sink, context.cancelled)
+    return Output(content=_describe_run(ran, context), execution=ran.execution)
+
+
+def _describe_run(ran: TestsRun, context: ToolContext) -> str:
     earlier = [said for call, said in list_exchanges(context.run) if call and call.name == RUN_TESTS.name]
     blocks = [f"FAILED {test}\n{indent(said, '  ')}" for test, said in ran.failures.items()]
     shown = [
@@ -32,7 +47,7 @@ def run_tests(wanted: TestSelection, context: ToolContext) -> Output:
     is_untold = ran.execution.exit_code != 0 and not blocks
     tail = strip_colours(ran.execution.tail).splitlines()[-_TAIL_LINES:] if is_untold else []
     lines = (ran.summary, *ran.remarks, *shown, *rest, *tail, describe_end(ran.execution))
-    return Output(content="\n".join(lines), execution=ran.execution)
+    return "\n".join(lines)
 
 
 RUN_TESTS = Tool(
@@ -42,5 +57,52 @@ RUN_TESTS = Tool(
     input=TestSelection,
     call=run_tests,
     subjects={"pattern": Subject.TEXT, "paths": Subject.TEXT, "ids": Subject.TEXT},
+    reads=lambda _: True,  # whatever the tests write, they write into a copy
+)
+
+
+def try_test(wanted: WriteInput, context: ToolContext) -> Output:
+    """Run a new test file on a copy of the change; nothing of it stays."""
+    if context.shell.try_test is None:
+        raise NotAllowed("only the verifier of a change tries tests of its own")
+    path = context.workspace.to_relative(wanted.file_path)
+    sink = context.shell.outputs / f"{context.call_id}.out"
+    ran, tried = context.shell.try_test(path, wanted.content, sink, context.cancelled)
+    changes = {"judge_tests": to_builtins(tried)}
+    return Output(content=_describe_run(ran, context), execution=ran.execution, changes=changes)
+
+
+TRY_TEST = Tool(
+    name="TryTest",
+    category=Category.SHELL,
+    effect=Effect.EXECUTE,
+    input=WriteInput,
+    call=try_test,
+    subjects={"file_path": Subject.TEXT},
+)
+
+
+class MutantsInput(Record):
+    path: str | None = None
+
+
+def try_mutants_here(wanted: MutantsInput, context: ToolContext) -> Output:
+    """List changed lines that no test notices. `a.py:3  x > 0 → true`: test x = 0."""
+    if context.shell.mutate is None:
+        raise NotAllowed("Mutants is not there for a step that runs beside others")
+    path = context.workspace.to_relative(wanted.path) if wanted.path else ""
+    try:
+        return Output(content=context.shell.mutate("" if path == "." else path, context.cancelled))
+    except ConfigError as error:
+        raise NotAllowed(f"no mutant was tried: {error}") from None
+
+
+TRY_MUTANTS = Tool(
+    name="Mutants",
+    category=Category.SHELL,
+    effect=Effect.EXECUTE,
+    input=MutantsInput,
+    call=try_mutants_here,
+    subjects={"path": Subject.TEXT},
     reads=lambda _: True,  # whatever the tests write, they write into a copy
 )

@@ -34,8 +34,10 @@ def conclude(task: TaskState) -> Ending:
 def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
     gate = task.get_gate(Phase.REVIEW)
     # a reviewer that gave nothing which could be taken leaves a caveat
-    is_waived = gate.status is GateStatus.SKIPPED and (task.wants_review is False or gate.agent is not None)
-    if not (gate.status is GateStatus.PASSED or is_waived or not task.review_required):
+    is_waived = gate.status is GateStatus.SKIPPED and (
+        task.options.wants_review is False or gate.agent is not None
+    )
+    if not (gate.status is GateStatus.PASSED or is_waived or not task.routing.review_required):
         return fail("a task of this class needs a review, and none passed")
     if verdict.caveats:
         found = "every required check passes"
@@ -54,7 +56,9 @@ def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
 
 
 def _end_answered(task: TaskState) -> Ending:
-    open_phases = [phase for phase in task.steps if task.get_gate(phase).status is not GateStatus.PASSED]
+    open_phases = [
+        phase for phase in task.routing.steps if task.get_gate(phase).status is not GateStatus.PASSED
+    ]
     if open_phases:
         return fail(f"{', '.join(open_phases)} did not pass")
     return Ending(status=Status.ANSWERED, exit_code=Exit.VERIFIED, reason="answered; nothing was changed")

@@ -24,6 +24,7 @@ from agentflow.core.task import TaskState
 from agentflow.core.test_ids import get_test_function, is_test_in, may_be_test_in
 from agentflow.core.verdict import ProbeEnd, ProbeResult, Remark, Tampering
 from agentflow.routing.wanted import find_wanted
+from agentflow.runners.selection import narrow
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.case import (
@@ -58,7 +59,7 @@ from agentflow.verdict.proofs import (
 )
 from agentflow.verdict.runner import CheckJob, Results, run_apart
 from agentflow.verdict.surface import Kind, is_check_file
-from agentflow.verdict.target_tests import find_target_tests, narrow
+from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import describe_changes, is_ignore_file, list_unseen, mark_ignored
@@ -151,17 +152,18 @@ def build_case(
         base_tree=task.base_tree or "",
         tree=task.tree or "",
         drift=(),
-        is_unchanged=task.tree == task.start_tree or (bool(trees) and {*paths} <= find_hook_files(task)),
+        is_unchanged=task.tree == task.session.start_tree
+        or (bool(trees) and {*paths} <= find_hook_files(task)),
         runs=list_runs(task, shown),
         unread=tuple(path for path, why in task.surface.product.items() if why == UNREAD),
         targets=targets.asked,
         guessed=targets.guessed,
         wanted=find_wanted(task.task, [path for path in paths if not is_source(path)], checks),
-        overrides=task.overrides,
+        overrides=task.options.overrides,
         blocked=task.blocked,
         unable=frozenset(task.unable),
         foreign_errors=frozenset(task.foreign_errors),
-        known=frozenset(task.known_failures),
+        known=frozenset(task.options.known_failures),
         secrets=find_added_secrets(git.make_diff(*trees)) if trees else (),
         probes=task.probes,
         mutants=task.mutants,
@@ -183,7 +185,7 @@ def gather_case(context: JudgeContext, task: TaskState) -> Case:
     is_hiding = bool(hidden) and any(map(is_ignore_file, paths))
     return case.replace(
         weakened=weakened,
-        approval=task.answers.get(make_approval_id(seen, weakened)),
+        approval=task.waiting.answers.get(make_approval_id(seen, weakened)),
         audit=task.audit,
         unseen=hidden,
         same_behaviour=case.same_behaviour and not is_hiding,

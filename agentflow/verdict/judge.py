@@ -13,7 +13,7 @@ from agentflow.core.evidence import (
     describe_end,
     find_same_check,
 )
-from agentflow.core.role import Claim, Judgement, Review, ReviewVerdict, Severity
+from agentflow.core.role import Claim, Judgement, JudgeTest, Review, ReviewVerdict, Severity
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.core.verdict import Caveat, FailReason, ProofKind, Verdict
 from agentflow.redact import list_some
@@ -172,7 +172,7 @@ def _unfit(case: Case, run: CheckRun) -> str | None:
         return FailReason.OTHER_CHECK.of(evidence.id, check=name)
     if evidence.timed_out:
         return FailReason.TIMED_OUT.of(f"{evidence.seconds:.0f} s", check=name)
-    if evidence.tests is not None and evidence.tests.ran == 0:
+    if run.counts is not None and run.counts.ran == 0:
         return FailReason.NO_TEST_RAN.of(check=name)
     return None
 
@@ -283,8 +283,19 @@ def _ends_the_same(case: Case, base: CheckRun, run: CheckRun) -> bool:
     return next(said) == next(said)
 
 
-def lower_verdict(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:
-    """Return the verdict with the verifier's word, which can only lower it."""
+def lower_verdict(
+    verdict: Verdict,
+    judgement: Judgement,
+    changed: tuple[FileChange, ...],
+    tests: tuple[JudgeTest, ...] = (),
+) -> Verdict:
+    """Return the verdict with the verifier's word, which can only lower it.
+
+    A test of its own counts where it fails and the verifier stands by it; one that passes shows nothing.
+    """
+    failing = [
+        f"{each.path}, a test of the verifier: {list_some(each.failing)}" for each in tests if each.failing
+    ]
     said = "; ".join(judgement.reasons) or "no reason given"
     text = "\n".join(judgement.reasons)
     places = (rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+" for change in changed)
@@ -292,8 +303,10 @@ def lower_verdict(verdict: Verdict, judgement: Judgement, changed: tuple[FileCha
     match judgement.verdict:
         case Claim.VERIFIED:
             return verdict
-        case Claim.FAILED if judgement.evidence or is_cited:
-            return verdict.replace(passed=False, reasons=(FailReason.VERIFIER_REFUSED.of(said),), caveats=())
+        case Claim.FAILED if judgement.evidence or is_cited or failing:
+            reasons = (said, *(f"fails: {each}" for each in failing))
+            refused = tuple(map(FailReason.VERIFIER_REFUSED.of, reasons))
+            return verdict.replace(passed=False, reasons=refused, caveats=())
         case Claim.FAILED | Claim.ENVIRONMENT_BLOCKED:
             return doubt(verdict, f"every check passes; the verifier objects without evidence: {said}")
 
@@ -325,7 +338,7 @@ def find_review_caveats(task: TaskState) -> tuple[str, ...]:
     """Return the caveats of the review of a change that is otherwise verified."""
     gate = task.get_gate(Phase.REVIEW)
     if gate.status is GateStatus.SKIPPED:
-        return (Caveat.NOT_REVIEWED,) if task.review_required or gate.agent else ()
+        return (Caveat.NOT_REVIEWED,) if task.routing.review_required or gate.agent else ()
     review = task.review
     disagrees = review is not None and (review.verdict is ReviewVerdict.NEEDS_CHANGES or task.flagged_issues)
     return (Caveat.REVIEWER_DISAGREES,) if disagrees else ()

@@ -4,19 +4,18 @@ import re
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from agentflow.core.evidence import Side
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
-from agentflow.core.verdict import PLAUSIBLE, MutantResult
-from agentflow.redact import format_count, list_some, make_visible, to_one_line
-from agentflow.report.summary import TaskSummary, summarize_task
+from agentflow.core.verdict import PLAUSIBLE
+from agentflow.redact import format_count, format_money, make_visible, to_one_line
+from agentflow.report.summary import TaskSummary, Tone, describe_isolation, list_facts, summarize_task
 from agentflow.report.why import Why
 from agentflow.store.reading import TASKS
 from agentflow.view.prose import draw_markdown
-from agentflow.view.status import check_rows, draw_pending, plan_rows, style_diff_row
+from agentflow.view.status import check_rows, draw_diff_row, draw_fact, draw_pending, plan_rows
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
-from agentflow.view.words import Detail, draw_sandbox, mark_style, style_status
+from agentflow.view.words import Detail, mark_style, style_status
 
 _DIFF_LINES = 40
 _DIFF_WIDTH = 160
@@ -26,12 +25,6 @@ _FEW = 6
 _REASON = 300
 _PER_FAILURE = 3
 _NOTES = 8
-
-
-def describe_survivor(mutant: MutantResult) -> str:
-    """Return what no test notices: `default=0 → default=1: no test notices`."""
-    where = " in the removed code" if mutant.code is Side.BASE else ""
-    return f"{mutant.edit}{where}: no test notices"
 
 
 class FileDiff(Record):
@@ -98,7 +91,7 @@ def _draw_in_short(told: TaskSummary, diff: str) -> Iterator[Line]:
         text = f"{state.sandbox}: {gaps} not isolated; agentflow status names them"
         yield label_row("sandbox", span(text, Style.WARN))
     elif state.sandbox != "full":
-        yield label_row("sandbox", draw_sandbox(state))
+        yield draw_fact(describe_isolation(state))
     yield from _draw_claim(told)
 
 
@@ -115,9 +108,7 @@ def _draw_in_full(told: TaskSummary, diff: str) -> Iterator[Line]:
         is_paused = state.status is Status.SUSPENDED
         none = "not computed yet (task is paused)" if is_paused else "unknown, the files could not be read"
     yield from _draw_changes(tuple(split_diff(diff)), none)
-    yield label_row("iterations", f"{state.iteration} of {state.max_iterations}")
-    if state.proving:
-        yield label_row("proving", f"round {state.proving} of {state.prove_rounds}")
+    yield from (draw_fact(fact) for fact in list_facts(state) if fact.label not in ("class", "sandbox"))
     for failure in state.failures:
         yield from _draw_failure(failure)
 
@@ -126,7 +117,7 @@ def _draw_footer(told: TaskSummary, report: str) -> Iterator[Line]:
     yield from _draw_used(told.task, "no tokens, no cost")
     yield from _draw_cautions(told)
     if told.task.sandbox != "full":
-        yield label_row("sandbox", draw_sandbox(told.task))
+        yield draw_fact(describe_isolation(told.task))
     yield from _draw_claim(told)
     yield label_row("report", report)
 
@@ -158,6 +149,8 @@ def draw_why(state: TaskState, why: Why, *, at_work: bool) -> Iterator[Line]:
     yield from _draw_facts(why, why.facts[1:], style, code)
     if why.more:
         yield line("  ", span(f"and {why.more} more: agentflow report", Style.DIM))
+    if why.judges:
+        yield line("  ", span(make_visible(why.judges), Style.DIM), hang=4)
     yield from _draw_steps(why)
 
 
@@ -197,7 +190,7 @@ def _draw_changes_in_short(files: tuple[FileDiff, ...]) -> Iterator[Line]:
         yield _draw_file(file)
         for row in file.hunks if len(rows) <= _FEW else ():
             if row[:1] in "+-":
-                yield _draw_diff_row(row)
+                yield draw_diff_row(clip(row, _DIFF_WIDTH), "    ")
     yield from _draw_more_files(files)
 
 
@@ -206,7 +199,7 @@ def _draw_changes(files: tuple[FileDiff, ...], none: str) -> Iterator[Line]:
     room = _DIFF_LINES
     for file in files[:_FILES]:
         yield _draw_file(file)
-        yield from map(_draw_diff_row, file.hunks[:room])
+        yield from (draw_diff_row(clip(row, _DIFF_WIDTH), "    ") for row in file.hunks[:room])
         left_out = len(file.hunks) - room
         if left_out > 0:
             yield line(span(f"    … {format_count(left_out, 'line')} more", Style.DIM))
@@ -220,10 +213,6 @@ def _draw_file(file: FileDiff) -> Line:
     return line(
         "  ", path, span(f"  +{file.added}", Style.GOOD), span(f" -{file.removed}", Style.BAD), hang=4
     )
-
-
-def _draw_diff_row(row: str) -> Line:
-    return line(span(f"    {clip(row, _DIFF_WIDTH)}", style_diff_row(row)), hang=5)
 
 
 def _draw_more_files(files: tuple[FileDiff, ...]) -> Iterator[Line]:
@@ -243,7 +232,7 @@ def _draw_failure(failure: Failure) -> Iterator[Line]:
 
 def _draw_used(state: TaskState, nothing: str = "") -> Iterator[Line]:
     usage = state.usage
-    known = f"${usage.cost_usd:.4f}" if usage.cost_usd else "no cost"
+    known = format_money(usage.cost_usd) if usage.cost_usd else "no cost"
     cost = "cost unknown" if usage.cost_usd is None else known
     read = usage.input + usage.cache_read + usage.cache_write
     if read or usage.output:
@@ -253,17 +242,14 @@ def _draw_used(state: TaskState, nothing: str = "") -> Iterator[Line]:
 
 
 def _draw_cautions(told: TaskSummary) -> Iterator[Line]:
-    for caveat, meaning in told.caveats:
-        yield label_row("caveat", span(to_one_line(caveat), Style.WARN), f"  {meaning}" if meaning else "")
-    changes = () if told.task.pending and not told.is_approved else told.check_changes
-    notes = told.task.verdict.notes[:_NOTES] if told.task.verdict else ()
-    for label, texts in (("unproved", told.unproved[:_NOTES]), ("checks", changes), ("note", notes)):
-        style = Style.WARN if label == "checks" else Style.PLAIN
-        rows = (to_one_line(text, _REASON) for text in texts)
-        yield from (label_row(label, span(row, style)) for row in rows if row not in told.why.facts)
-    if told.hook_files:
-        names = [to_one_line(path, _DIFF_WIDTH) for path in told.hook_files]
-        yield label_row("hooks", f"changed: {list_some(names, _FILES)}")
+    for part in (part for part in told.parts if part.label):
+        style = Style.PLAIN if part.tone is Tone.PLAIN else Style.WARN
+        for row in part.rows[:_NOTES]:
+            text = to_one_line(row.text, _REASON)
+            if row.lead:
+                yield label_row(part.label, span(to_one_line(row.lead), style), f"  {text}" if text else "")
+            elif text not in told.why.facts:
+                yield label_row(part.label, span(text, style))
 
 
 def _draw_claim(told: TaskSummary) -> Iterator[Line]:

@@ -17,7 +17,7 @@ from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import list_precious
-from agentflow.workspace.openat import open_parent, open_root, remove_beneath, replace_beneath
+from agentflow.workspace.path_guard import open_parent, open_root, remove_beneath, replace_beneath
 from agentflow.workspace.private_git import OBJECTS, use_own_objects
 
 _USUAL = {"100644": 0o644, "100755": 0o755, "120000": 0o777}

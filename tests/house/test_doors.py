@@ -52,11 +52,13 @@ DOORS: dict[str, tuple[str, ...]] = {
     "importlib.import_module": (
         RUNS_ONE_COMMAND,
         "agentflow/languages/grammars.py",
+        "agentflow/runners/table.py",
         TRIES_MUTANTS_IN_THE_CHECK,
     ),
     "__import__": (IN_THE_CHECK,),
     "anthropic": ("agentflow/model/sdk.py",),
     "httpx": (),
+    "http.client": ("agentflow/cli/models.py",),
     "h11": ("agentflow/model/direct.py",),
     "httpcore2": ("agentflow/model/direct.py",),
     "httpx2": ("agentflow/model/http.py", "agentflow/tools/web.py", "agentflow/mcp/client.py"),

@@ -35,15 +35,16 @@ def at_terminal(
     stdout: int | None = None,
     columns: int = 0,
     term: str = "dumb",
+    editor: str = "",
 ) -> Seen:
     """Run the command at a terminal of its own; somebody who says no more presses Ctrl-C."""
     person, terminal = pty.openpty()
     if columns:
         termios.tcsetwinsize(terminal, (24, columns))
     process = subprocess.Popen(
-        [str(COMMAND), *play.ask_for_plan(words)],
+        [str(COMMAND), *play.ask_for_crew(words)],
         cwd=repo.root,
-        env={**repo.environment, "NO_COLOR": "1", "TERM": term},
+        env={**repo.environment, "NO_COLOR": "1", "TERM": term, "EDITOR": editor},
         stdin=terminal,
         stdout=terminal if stdout is None else stdout,
         stderr=terminal,

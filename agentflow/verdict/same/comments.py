@@ -83,7 +83,7 @@ def list_obeyed(path: str, text: str) -> tuple[str, ...] | None:
 
 
 def _list_obeyed(comment: str) -> list[str]:
-    """Return the lines of a comment from the first one that a tool may act on, in a long one a tag."""
+    """Return the lines of a comment from the first that a tool may act on, which is a tag in a long one."""
     lines = [line.strip() for line in comment.splitlines()]
     is_document = comment.startswith("/**") and len(lines) > 1
     obeyed = ("@" in _TAG.sub("", line) if is_document else is_for_tools(line) for line in lines)

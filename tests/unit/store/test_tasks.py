@@ -13,7 +13,7 @@ import pytest
 from agentflow.core.errors import ConfigError, CorruptState, InvalidFile, TaskLocked
 from agentflow.core.events import PhaseEnded, StateChanged, StoredEvent, Warned
 from agentflow.core.role import Findings
-from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, Status, TaskState
+from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, Status, TaskState, gather_parts
 from agentflow.parse import Mismatch, fit
 from agentflow.store.journal import read_numbered_lines
 from agentflow.store.ownership import hold_writer_lock
@@ -88,7 +88,7 @@ def folded(store_folder: Path) -> TaskState:
         if event["type"] == "StateChanged":
             assert isinstance(event["changed"], dict)
             state |= event["changed"]
-    return fit(TaskState, state)
+    return fit(TaskState, gather_parts(state))
 
 
 def test_a_task_is_on_disk_before_anything_else_happens(tmp_path: Path) -> None:

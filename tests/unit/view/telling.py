@@ -93,7 +93,7 @@ def opening() -> list[Event]:
     now = state()
     _, red, *_ = records()
     return [
-        changed(**to_builtins(now)),
+        changed(**now.to_fields()),
         TaskStarted(task=now.task, model="repair", max_iterations=10),
         Warned(message=".claude/orchestration.local.md is a file, not our link: left alone"),
         PhaseEnded(
