@@ -419,6 +419,6 @@ def test_cases_that_are_called_by_the_time_are_known_by_their_number(new_repo: N
     python.chmod(0o755)
     done = repo.task(play.TEXT, "--json", script=play.mending())
     assert (done.code, done.json["caveats"]) == (0, []), done.err
-    assert "another name in each run" in (repo.folder / "report.md").read_text("utf-8")
+    assert "a new name in each run" in (repo.folder / "report.md").read_text("utf-8")
     again = repo.run("verify", done.json["task_id"])
     assert again.code == 0, again.out
