@@ -162,7 +162,7 @@ def with_reviewer(tmp_path_factory: pytest.TempPathFactory) -> Repo:
         play.role("implementer", *play.MENDED, play.submit("calc.py")),
         {**judge, "match": {"agent": "reviewer"}},
     ]
-    repo.task(script=script)
+    repo.task(play.WHOLE_CREW, "--judges", script=script)
     return repo
 
 
