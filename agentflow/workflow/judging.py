@@ -39,7 +39,7 @@ from agentflow.workflow.gates import (
     merge_gates,
     suspend_for,
 )
-from agentflow.workflow.proving import keep_results
+from agentflow.workflow.proving import keep_results, skip_proving
 from agentflow.workflow.session import announce_phase, ask_stop_hooks
 from agentflow.workflow.task_prompt import MAX_DIFF_CHARS
 
@@ -107,7 +107,7 @@ async def _choose_judges(crew: Crew, case: Case, able: tuple[Phase, ...]) -> Jud
     verdict = judge(case)
     if not (verdict.passed or verdict.to_approve):
         return JudgesChoice(asked=False, why=describe_all(verdict.reasons))
-    if is_to_be_proved(task.replace(verdict=verdict)):
+    if is_to_be_proved(skip_proving(task.replace(verdict=verdict))):
         return JudgesChoice(asked=False, why=("a proving round comes first",))
     if why := ask(task, case, verdict):
         return JudgesChoice(asked=bool(able), why=why if able else _NO_JUDGE)

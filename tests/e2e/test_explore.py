@@ -66,7 +66,7 @@ def test_a_complete_exploration_is_used_in_place_of_a_new_one(new_repo: NewRepo)
     assert explored(repo) == 0
     repo.folder.rename(repo.home / "explored")
     script = [play.plan("calc.py"), MEND]
-    assert repo.task(play.WHOLE_CREW, "--context", script=script).code == 4  # no verifier is scripted
+    assert repo.task(play.WHOLE_CREW, "--context", script=script).code == 0
     assert repo.runs("explorer") == []
     assert "# Deep exploration" in repo.runs("implementer")[0].brief
     assert "--context" in repo.state()["gates"]["exploration"]["message"]

@@ -162,7 +162,7 @@ def with_reviewer(tmp_path_factory: pytest.TempPathFactory) -> Repo:
         play.role("implementer", *play.MENDED, play.submit("calc.py")),
         {**judge, "match": {"agent": "reviewer"}},
     ]
-    repo.task(script=script)
+    repo.task(play.WHOLE_CREW, "--judges", script=script)
     return repo
 
 
@@ -220,7 +220,8 @@ def test_a_refusal_names_the_owner_and_is_an_event(trial: tuple[str, Repo]) -> N
     assert blocked.keys() == refused
     for tool in refused:
         assert blocked[tool]["role"] == name
-        assert blocked[tool]["owner"] in OWNERS[tool]
+        owners = OWNERS[tool] - {"verifier" if name == "reviewer" else ""}  # in whose place it works here
+        assert (blocked[tool].get("owner") or "") in (owners or {""})
         if name not in OWNERS[tool]:  # the explorer has web tools as soon as somebody provides them
             assert f"You do not have {tool}." in results[tool]["content"]
 
