@@ -43,6 +43,8 @@ _SEVERAL = 3
 _UNCERTAIN = regex(r"[;(|\n]|(?<!&)&(?!&)")
 """What may run a later command in another folder than the one that `cd` names before it."""
 _EVERYTHING = "/"
+_ANY = "\ue000"
+"""Stands for unknown text in a path: the system takes no name with `UNKNOWN_TEXT` in it."""
 
 
 class CommandPlace(Record):
@@ -58,6 +60,28 @@ class CommandPlace(Record):
         there = names.intersection(self.entries)
         return len(there) >= _SEVERAL and 2 * len(there) > len(self.entries)
 
+    def covers(self, targets: list[str]) -> bool:
+        """Return whether targets take in the root, any of its entries, or together most of them."""
+        taken = set[str]()
+        for target in targets:
+            parts = [part for part in target.split("/") if part not in ("", ".")]
+            if target.startswith(UNKNOWN_TEXT) and len(parts) > 1 and _is_any(parts[0]):
+                if all(_is_any(part) or part == ".." for part in parts):
+                    return True
+                continue  # it leads somewhere else: `$HOME/.cache/x`
+            for folder in self.folders:
+                left = self._find_below(folder / target.replace(UNKNOWN_TEXT, _ANY))
+                if left is not None and all(map(_is_any, left)):
+                    return True
+                if left and all(map(_is_any, left[1:])):
+                    taken |= {name for name in self.entries if _fits(left[0], name)}
+        return self.is_most(taken)
+
+    def _find_below(self, target: Path) -> tuple[str, ...] | None:
+        """Return the parts of a target below the root, none for what holds it; None if it lies elsewhere."""
+        parts, way = Path(os.path.realpath(target)).parts, self.root.parts
+        return parts[len(way) :] if all(map(_fits, parts, way)) else None
+
 
 def find_mass_deletion(script: ShellScript, root: Path) -> str | None:
     """Return the part of a command that is about the whole repository, or about most of it."""
@@ -71,7 +95,7 @@ def find_mass_deletion(script: ShellScript, root: Path) -> str | None:
             every = list(list_possible_commands(simple))
         else:
             every = [simple.words] if name_program(simple.words) in ("find", "xargs") else []
-        if any(_covers(_list_targets(words, place, script), place) for words in every if words):
+        if any(place.covers(_list_targets(words, place, script)) for words in every if words):
             return simple.source
     return None
 
@@ -121,9 +145,9 @@ def _list_targets(words: tuple[ShellWord, ...], place: CommandPlace, script: She
 
 
 def _list_operands(name: str, texts: list[str], place: CommandPlace) -> list[str]:
-    flags = [text for text in texts if text.startswith("-")]
     operands = [text for text in texts if not text.startswith("-")]
-    is_recursive = any(flag == "--recursive" or re.fullmatch(r"-\w*[rR]\w*", flag) for flag in flags)
+    flags = " ".join(text for text in texts if text.startswith("-"))
+    is_recursive = re.search(r"(?<!\S)(?:--recursive|-\w*[rR]\w*)(?!\S)", flags) is not None
     if name in _MODES:
         return operands[1:] if is_recursive else []
     if name == "mv":
@@ -131,65 +155,19 @@ def _list_operands(name: str, texts: list[str], place: CommandPlace) -> list[str
         inside = (Path(os.path.normpath(folder / target)) for folder in place.folders)
         return [] if all(path.is_relative_to(place.root) for path in inside) else operands
     if name in ("rsync", "tar"):
-        if any(flag.startswith("--remove-") for flag in flags):
+        if "--remove-" in flags:
             return operands
-        return operands[-1:] if any(flag.startswith("--del") for flag in flags) else []
+        return operands[-1:] if "--del" in flags else []
     is_whole = is_recursive or name == "rimraf"
     return operands if is_whole else [text for text in operands if UNKNOWN_TEXT in text]
 
 
-def _covers(targets: list[str], place: CommandPlace) -> bool:
-    taken: set[str] = set()
-    for target in targets:
-        entries = _entries_of(target, place)
-        if entries is None:
-            return True
-        taken |= entries
-    return place.is_most(taken)
-
-
-def _entries_of(target: str, place: CommandPlace) -> set[str] | None:
-    """Return the entries at the root that a target takes in; None where it is the root, or any of them."""
-    parts = [part for part in target.split("/") if part not in ("", ".")]
-    if target.startswith(UNKNOWN_TEXT) and parts and _is_any(parts[0]) and len(parts) > 1:
-        return None if all(_is_any(part) or part == ".." for part in parts) else set()
-    entries: set[str] = set()
-    for folder in place.folders:
-        start = Path("/") if target.startswith("/") else folder
-        taken = _below(start, parts, place)
-        if taken is None:
-            return None
-        entries |= taken
-    return entries
-
-
-def _below(start: Path, parts: list[str], place: CommandPlace) -> set[str] | None:
-    known = next((at for at, part in enumerate(parts) if UNKNOWN_TEXT in part), len(parts))
-    base = Path(os.path.realpath(start.joinpath(*parts[:known])))
-    rest = parts[known:]
-    if not rest:
-        if place.root.is_relative_to(base):
-            return None
-        return {base.name} if base.parent == place.root else set()
-    if not place.root.is_relative_to(base):
-        return set()
-    way = place.root.relative_to(base).parts
-    if not all(_fits(part, name) for part, name in zip(rest, way, strict=False)):
-        return set()
-    left = rest[len(way) :]
-    if not left:
-        return None
-    if not all(_is_any(part) for part in left[1:]):
-        return set()
-    return None if _is_any(left[0]) else {name for name in place.entries if _fits(left[0], name)}
-
-
 def _is_any(part: str) -> bool:
-    return UNKNOWN_TEXT in part and not part.strip(f"{UNKNOWN_TEXT}.")
+    return bool({UNKNOWN_TEXT, _ANY} & {*part}) and not part.strip(f"{UNKNOWN_TEXT}{_ANY}.")
 
 
 def _fits(part: str, name: str) -> bool:
-    return re.fullmatch(".*".join(map(re.escape, part.split(UNKNOWN_TEXT))), name) is not None
+    return re.fullmatch(".*".join(map(re.escape, part.split(_ANY))), name) is not None
 
 
 def _list_found(texts: list[str], place: CommandPlace) -> list[str]:
@@ -221,7 +199,7 @@ def _is_named(tests: list[str], at: int, place: CommandPlace) -> bool:
 def _selects(words: tuple[ShellWord, ...], place: CommandPlace) -> bool:
     texts = [word.text for word in words[1:]]
     if name_program(words) == "find":
-        return not _covers(_list_found([*texts, "-delete"], place), place)
+        return not place.covers(_list_found([*texts, "-delete"], place))
     patterns = [text for text in texts if not text.startswith("-") and text.strip(f"{UNKNOWN_TEXT}./")]
     return len(patterns) > (name_program(words) == "git")
 
