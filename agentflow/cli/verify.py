@@ -492,10 +492,10 @@ def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: Task
 
 def _run(setup: Setup, store: TaskStore, recorded: TaskState, folder: Path) -> TaskState:
     crew = assemble(setup, store, Consent.SUSPEND).replace(
-        recall_messages=_recall_messages(folder, recorded),
+        recall_messages=_recall_messages(folder),
         recorded_conversation=_find_conversation(folder),
         webhook=None,
-        find_memory=None,
+        open_memory=None,
     )
     beside = recorded.beside if isinstance(recorded.beside, ChecksBeside) else None
     crew = crew.replace(grace=0 if beside else None, recorded_beside=beside)
@@ -517,12 +517,10 @@ def _find_conversation(folder: Path) -> Run | None:
     return begin_run(head, None).replace(outcome=RunOutcome.SUBMITTED) if head else None
 
 
-def _recall_messages(folder: Path, recorded: TaskState) -> Callable[[int, int], tuple[str, ...]]:
+def _recall_messages(folder: Path) -> Callable[[int, int], tuple[str, ...]]:
     happened = (one.event for one in load_events(folder))
     places = [(event.run, event.turn) for event in happened if isinstance(event, PersonSaid)]
-    told, earlier = read_messages(folder), max(0, len(places) - len(recorded.said))
-    given = (*told[: min(earlier, recorded.unsaid)], *told[recorded.unsaid :])
-    messages = tuple(zip(places, given, strict=False))
+    messages = tuple(zip(places, read_messages(folder), strict=False))
     return lambda run, turns: tuple(text for place, text in messages if place == (run, turns))
 
 

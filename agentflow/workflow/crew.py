@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentflow.compose.builder import AgentFactory, SubagentPlace
@@ -22,6 +21,7 @@ from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles, list_subagents
 from agentflow.library.skills import Skills, offer_skills, rank_by_words
 from agentflow.loop.agent import Agent, Surroundings
+from agentflow.memory.keep import OpenMemory
 from agentflow.model.tiers import DEEP, FAST, REPAIR
 from agentflow.permissions.role_rules import find_owner
 from agentflow.redact import redact_text
@@ -123,8 +123,7 @@ class Crew(Record):
     """Tells which lines no test notices of what differs from a tree, as `ToolContext.mutate` does."""
     recorded_conversation: Run | None = None
     """The conversation that a recorded task went on with, where a task is replayed."""
-    find_memory: Callable[[], Path] | None = None
-    """Returns where the memory of the repository is kept."""
+    open_memory: OpenMemory = None
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
     """Returns what a person said in the recorded task, by run and turns, where a task is replayed."""
 
@@ -346,7 +345,7 @@ class Crew(Record):
 
     def _find_messages(self, task: TaskState, number: int, turns: int) -> tuple[str, ...]:
         if self.recall_messages is None:
-            return read_messages(self.store.folder)[task.unsaid + len(task.said) :]
+            return read_messages(self.store.folder)[len(task.said) :]
         return self.recall_messages(number, turns)
 
     def _find_own_changes(self) -> dict[str, bool]:
