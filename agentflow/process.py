@@ -199,6 +199,11 @@ def capture(
     return subprocess.CompletedProcess(argv, process.returncode, *said)
 
 
+def run_attended(argv: Sequence[str]) -> int:
+    """Run a program in which a person works: the terminal is its own until it ends. Raises OSError."""
+    return subprocess.run(argv, check=False).returncode
+
+
 def capture_attended(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[bytes]:

@@ -301,5 +301,11 @@ def list_some(names: Iterable[str], most: int = 5, between: str = ", ") -> str:
     return f"{between.join(found[:most])}{more}"
 
 
+def format_money(cost: float | None) -> str:
+    if cost is None:
+        return "unknown"
+    return f"${cost:.4f}" if 0 < cost < 1 else f"${cost:,.2f}"
+
+
 def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -48,6 +48,8 @@ class TaskRequest(Record):
     """The class of the task; empty: its wording decides."""
     plan: bool = False
     """Explorer and planner work first, also where the class needs neither."""
+    plan_mode: bool = False
+    """Nothing changes before a person agrees to a plan; the conversation that made it then goes on."""
     review: bool | None = None
     """The person's wish for a review; None: as the class requires."""
     sequential: bool = False
@@ -80,7 +82,6 @@ _PLAIN = TaskRequest()
 
 
 def open_sandbox(git: Git, request: TaskRequest = _PLAIN) -> Sandbox:
-    """Return the sandbox for a repository's commands. Raises NoSandbox."""
     return make_sandbox(git.root, load_settings(os.environ), request, git.folders)
 
 

@@ -53,8 +53,6 @@ from agentflow.tools.registry import Toolbox, build_toolbox
 
 
 class Content(Record):
-    """The roles and skills of the crew."""
-
     roles: Roles
     skills: Skills
     warnings: tuple[str, ...]
@@ -62,7 +60,6 @@ class Content(Record):
     """Those in the frontmatter of the roles and skills."""
 
     def find_role(self, name: str) -> Role:
-        """Return the role of a name. Raises UnknownRole."""
         found = find_named(self.roles.all, name)
         if found is None:
             raise UnknownRole(f"there is no role {name}", hint="agentflow agents list shows them")
@@ -82,7 +79,6 @@ def open_toolbox(root: Path, model: str | None = None) -> Toolbox:
 
 
 def load_rules_here(root: Path) -> Rules:
-    """Return the permission rules that count here."""
     own, trusted = find_folders(os.environ).claude / "settings.json", load_trust_here(root)
     paths = tuple(place.path for place in list_project_places(root))
     believed = frozenset(path for path in paths if trusted.covers(path.relative_to(root).as_posix()))
@@ -194,7 +190,6 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
 
 
 def load_skills_here(root: Path) -> tuple[Skills, tuple[str, ...]]:
-    """Return the skills that there are, those of plugins under the plugins' names, and warnings."""
     trusted, skills = load_trust_here(root).files, load_skills(list_skill_folders(root))
     everyone = [
         skill.replace(trusted=trusted.get(Path(skill.source).relative_to(root).as_posix(), ""))
@@ -222,7 +217,6 @@ def has_plugins(root: Path) -> bool:
 
 
 def list_skill_folders(root: Path) -> tuple[SkillFolder, ...]:
-    """Return the folders that may hold skills."""
     found = find_folders(os.environ)
     return list_skill_places(found.claude, found.config.parent, root)
 

@@ -35,8 +35,6 @@ _PATIENCE_SECONDS = 1.0
 
 
 class DecisionResult(Record):
-    """A decision about a pending item."""
-
     task_id: str
     pending_id: str
     answer: Answer
@@ -50,7 +48,6 @@ class DecisionResult(Record):
         return "approved" if self.answer.approved else "denied"
 
     def tell(self) -> str:
-        """Return in one line what came of the decision."""
         if self.was_decided:
             return f"{self.pending_id} was already {self.word} by {to_one_line(self.answer.author)}"
         if self.approvals_left:
@@ -133,7 +130,6 @@ def answer_question(start: Path, task_id: str | None, said: Sequence[str], by: s
 
 
 def parse_edited_input(text: str | None) -> dict[str, Any] | None:
-    """Return the input given with `--args`. Raises UsageError."""
     if text is None:
         return None
     try:
@@ -187,7 +183,6 @@ def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Pat
 
 
 def record_own_task(store: TaskStore) -> None:
-    """Record that a task is this user's, with its model and limits."""
     record_begun(find_folders(os.environ).config, store.folder, store.task)
 
 

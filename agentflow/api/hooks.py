@@ -28,8 +28,6 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 
 
 class KnownHook(Record):
-    """A hook of any file, and whether it runs here."""
-
     hook: Hook
     name: str
     state: str

@@ -40,7 +40,6 @@ def list_memory(git: Git, kind: EntryKind | None = None, most: int = -1) -> tupl
 
 
 def require_entry(memory: MemoryFile | None, number: int) -> MemoryEntry:
-    """Return an entry. Raises StateError where there is none of that id."""
     found = memory.find(number) if memory else None
     if found is None:
         raise StateError(f"there is no entry {number} in memory", hint="agentflow memory list shows them")

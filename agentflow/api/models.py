@@ -12,25 +12,8 @@ from agentflow.core.pending import Budget
 from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
 from agentflow.loop.history import request_of
+from agentflow.model import tiers
 from agentflow.model.scripted import Exchange, ReplayModel, load_script
-from agentflow.model.tiers import (
-    ANTHROPIC,
-    CLOUDS,
-    DEEP,
-    FAST,
-    LIVE,
-    MESSAGES,
-    REPAIR,
-    find_price,
-    find_shown_kinds,
-    find_tier,
-    find_window,
-    list_first_ids,
-    list_ids,
-    parse_choice,
-    qualify_models,
-    takes_no_tools,
-)
 from agentflow.redact import keep_secret
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import PROVIDERS, Deadlines, Settings
@@ -58,9 +41,8 @@ def advise_on_no_model(environ: Mapping[str, str]) -> str:
 
 
 def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mapping[str, str]) -> Model:
-    """Return the model of a name. Raises ConfigError, or ModelRejected without credentials."""
-    chosen = parse_choice(name)
-    if name == REPAIR:
+    chosen = tiers.parse_choice(name)
+    if name == tiers.REPAIR:
         from agentflow.repair.policy import Repair
 
         return Repair()
@@ -73,16 +55,16 @@ def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mappi
 
 def choose_tiers(settings: Settings, name: str) -> Settings:
     """Return settings with the tiers that a model's name says. Raises ConfigError."""
-    chosen = parse_choice(name)
+    chosen = tiers.parse_choice(name)
     models = {**settings.models, **chosen.models}
     if chosen.kind not in PROVIDERS:
         return settings.replace(models=models)
-    if lacking := [tier for tier in (DEEP, FAST) if tier not in models]:
+    if lacking := [tier for tier in (tiers.DEEP, tiers.FAST) if tier not in models]:
         raise ConfigError(
             f"{name} has no model for {' and '.join(lacking)}",
             hint=f"write --model {name}/ID, or models: {{deep: {name}/ID, fast: {name}/ID}} in config.yaml",
         )
-    return settings.replace(models=qualify_models(models, chosen.kind, settings))
+    return settings.replace(models=tiers.qualify_models(models, chosen.kind, settings))
 
 
 def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
@@ -95,24 +77,23 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
 
 
 def _connect(provider: str, name: str, settings: Settings, environ: Mapping[str, str]) -> "ProviderLine":
-    """Return the line to a provider. Raises ConfigError, or ModelRejected without credentials."""
     from agentflow.model.wire import ProviderLine
 
     api = _choose_api(provider, settings)
-    if provider in CLOUDS:
+    if provider in tiers.CLOUDS:
         from agentflow.model.sdk import open_cloud
 
         source: Source = open_cloud(provider, environ, settings.deadlines)
         return ProviderLine(api=api, source=source, throttle=_share_limits(provider, environ))
     found = find_endpoint(provider, settings, environ).replace(path=api.path)
     keep_secret(found.secrets)
-    if found.lacks and provider == ANTHROPIC:
-        taken = "" if name in LIVE else f", where the model {name!r} would be"
+    if found.lacks and provider == tiers.ANTHROPIC:
+        taken = "" if name in tiers.LIVE else f", where the model {name!r} would be"
         raise ModelRejected(f"no credentials for the Messages API{taken}", hint=_NO_KEY)
     if found.lacks:
         hint = f"set {found.lacks}; the address of another server is {found.place}"
         raise ModelRejected(f"no key for {provider}", hint=hint)
-    if settings.transport == "sdk" and provider == ANTHROPIC:
+    if settings.transport == "sdk" and provider == tiers.ANTHROPIC:
         from agentflow.model.sdk import open_direct
 
         source = open_direct(found, settings.deadlines)
@@ -124,7 +105,7 @@ def _connect(provider: str, name: str, settings: Settings, environ: Mapping[str,
 
 
 def _choose_api(provider: str, settings: Settings) -> "Api":
-    if provider in MESSAGES:
+    if provider in tiers.MESSAGES:
         from agentflow.model.messages import MessagesApi
 
         return MessagesApi()
@@ -134,7 +115,6 @@ def _choose_api(provider: str, settings: Settings) -> "Api":
 
 
 def find_endpoint(provider: str, settings: Settings, environ: Mapping[str, str]) -> "Endpoint":
-    """Return the endpoint of a provider. Raises ConfigError, or ModelRejected without a key that is named."""
     from agentflow.model.endpoint import choose_endpoint, choose_provider_endpoint
 
     if provider in PROVIDERS or provider in settings.providers:
@@ -176,11 +156,11 @@ def observe_model(model: Model, observe: Observer) -> Model:
 
 def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings: Settings) -> None:
     """Refuse a cost limit for a model without a known price. Raises UsageError."""
-    kind = parse_choice(model.name).kind
-    if budget.cost is None or kind not in LIVE:
+    kind = tiers.parse_choice(model.name).kind
+    if budget.cost is None or kind not in tiers.LIVE:
         return
-    named = (id_ for role in roles for id_ in list_ids(role.model, settings.models))
-    unknown = [id_ for id_ in dict.fromkeys(named) if find_price(id_, kind, settings) is None]
+    named = (id_ for role in roles for id_ in tiers.list_ids(role.model, settings.models))
+    unknown = [id_ for id_ in dict.fromkeys(named) if tiers.find_price(id_, kind, settings) is None]
     if unknown:
         raise UsageError(
             f"--max-cost cannot be enforced: no price is known for {', '.join(unknown)}",
@@ -190,7 +170,7 @@ def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings:
 
 def find_live(model: Model) -> "LiveModel | None":
     """Return the model if it is asked over the network, else None without loading that code."""
-    if not parse_choice(model.name).is_live:
+    if not tiers.parse_choice(model.name).is_live:
         return None
     from agentflow.model.live import LiveModel
 
@@ -199,27 +179,34 @@ def find_live(model: Model) -> "LiveModel | None":
 
 def list_tier_models(name: str, settings: Settings) -> dict[str, str]:
     """Return the model id of each tier; the embedded engine is the same in each."""
-    return {DEEP: REPAIR, FAST: REPAIR} if name == REPAIR else list_first_ids(settings.models)
+    return (
+        {tiers.DEEP: tiers.REPAIR, tiers.FAST: tiers.REPAIR}
+        if name == tiers.REPAIR
+        else tiers.list_first_ids(settings.models)
+    )
 
 
 def find_context_limits(model_id: str, settings: Settings) -> ContextLimits:
     """Return how long a conversation with a model may be; for the embedded engine there is no limit."""
-    if model_id == REPAIR:
+    if model_id == tiers.REPAIR:
         return settings.limits.replace(context=sys.maxsize, trigger=None)
-    limits = settings.limits.fit_window(find_window(model_id, settings))
-    return limits if limits.shows is not None else limits.replace(shows=find_shown_kinds(model_id, settings))
+    limits = settings.limits.fit_window(tiers.find_window(model_id, settings))
+    return (
+        limits
+        if limits.shows is not None
+        else limits.replace(shows=tiers.find_shown_kinds(model_id, settings))
+    )
 
 
 def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings) -> None:
-    """Refuse a model that takes no tools for any of these roles. Raises ModelRejected."""
-    if not parse_choice(model.name).is_live:
+    if not tiers.parse_choice(model.name).is_live:
         return
     for role in roles:
-        for named in list_ids(role.model, settings.models):
-            if takes_no_tools(named, settings):
+        for named in tiers.list_ids(role.model, settings.models):
+            if tiers.takes_no_tools(named, settings):
                 raise ModelRejected(
                     f"{named} takes no tools, so it cannot work as the {role.part or role.name}",
-                    hint=f"give {find_tier(role.model)} another model under models in config.yaml",
+                    hint=f"give {tiers.find_tier(role.model)} another model under models in config.yaml",
                 )
 
 

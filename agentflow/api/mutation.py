@@ -13,10 +13,10 @@ from agentflow.core.languages import is_document_path, is_source
 from agentflow.core.record import Record
 from agentflow.core.verdict import MutantResult, count_mutants, pick_survivors
 from agentflow.redact import list_some
+from agentflow.report.summary import describe_survivor
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import apply_project, load_settings
 from agentflow.view.text import Line, Style, line, span
-from agentflow.view.verdict import describe_survivor
 from agentflow.workspace.git import Git
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ _HINT = "Run `agentflow verify` to see them; mutants need tests that pass."
 
 
 class MutationRequest(Record):
-    """Which changes to try, and for how long."""
-
     revisions: str = ""
     """`A..B`, or one, with which the files here are compared; empty for the newest commit."""
     path: str = ""
@@ -49,8 +47,6 @@ class MutationRequest(Record):
 
 
 class DiffMutants(Record):
-    """The mutants of a diff, each with what tests make of it."""
-
     mutants: tuple[MutantResult, ...]
     unread: tuple[str, ...] = ()
     """Changed places that no grammar reads."""
@@ -71,9 +67,9 @@ def find_mutation(sandbox: Sandbox, git: Git, request: MutationRequest) -> DiffM
     Raises ConfigError for a revision that is none, for tests that cannot run, and for tests that fail.
     """
     from agentflow.mutants.operators import list_mutants, list_unreadable
+    from agentflow.runners.selection import narrow
     from agentflow.verdict.mutation import try_mutants
     from agentflow.verdict.reverify import Copies
-    from agentflow.verdict.target_tests import narrow
     from agentflow.workspace.mixed_tree import find_differences, read_changed_texts
 
     globs = apply_project(load_settings(os.environ), load_project(git.root)).surface

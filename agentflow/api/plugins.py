@@ -55,7 +55,6 @@ class Plugins(Record):
 
 
 def open_store() -> PluginStore:
-    """Return where the user's plugins are kept."""
     found = find_folders(os.environ)
     return PluginStore(place=found.plugins, record=found.plugin_record)
 
@@ -85,12 +84,10 @@ def _load_plugins(root: Path) -> Plugins:
 
 
 def list_plugin_servers(root: Path) -> tuple[PluginServers, ...]:
-    """Return the files of plugins that configure MCP servers here."""
     return tuple(each for plugin in _load_plugins(root).distinct for each in plugin.servers)
 
 
 def list_plugin_hooks(root: Path) -> tuple[HookFile, ...]:
-    """Return the files with hooks of the plugins that the user added."""
     found = (plugin for plugin in _load_plugins(root).all if plugin.origin == "plugin")
     return tuple(
         HookFile(path=path, origin=Origin.PLUGIN, plugin=plugin.root)
@@ -100,7 +97,6 @@ def list_plugin_hooks(root: Path) -> tuple[HookFile, ...]:
 
 
 def list_plugin_commands(root: Path) -> tuple[CommandFolder, ...]:
-    """Return the commands of plugins."""
     return tuple(
         CommandFolder(path=path, root=plugin.root, origin=plugin.origin, plugin=plugin.name)
         for plugin in _load_plugins(root).distinct
@@ -121,7 +117,6 @@ def load_plugin_roles(root: Path, calls: int) -> tuple[tuple[Role, ...], tuple[s
 
 
 def load_plugin_skills(root: Path) -> tuple[tuple[Skill, ...], tuple[str, ...]]:
-    """Return the skills of plugins under the plugins' names, and warnings."""
     warnings: list[str] = []
     skills: dict[str, Skill] = {}
     for plugin in _load_plugins(root).distinct:
@@ -251,7 +246,6 @@ def require_new_name(candidate: PluginCandidate) -> None:
 
 
 def require_installed(name: str) -> InstalledPlugin:
-    """Return the plugin of a name. Raises UsageError."""
     store = open_store()
     found = store.find(name)
     if found is None:

@@ -45,7 +45,6 @@ UNTRUSTED = "waits for your trust: agentflow trust"
 
 
 def find_accepted_file() -> Path:
-    """Return the file that records the accepted tools of servers."""
     return find_folders(os.environ).config.parent / "trust" / "mcp-tools.json"
 
 
@@ -167,7 +166,6 @@ class RecordedServers:
         yield
 
     async def open_tools(self, role: Role) -> tuple[Tool, ...]:
-        """Return the tools of servers that this role had."""
         specs, results = dict[str, ToolSpec](), dict[str, ToolResult]()
         for run in load_runs(self._folder):
             if run.head.role == role.part:

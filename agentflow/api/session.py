@@ -48,8 +48,6 @@ Ask = Callable[[TaskStore], bool]
 
 
 class Session(Record):
-    """A task that this process runs."""
-
     setup: Setup
     store: TaskStore
     consent: Consent
@@ -71,6 +69,7 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
             pause_after=request.pause_after,
             wants_review=request.review,
             wants_plan=request.plan or request.pause_after in (Phase.EXPLORATION, Phase.PLANNING),
+            plan_mode=request.plan_mode,
             named_class=request.named_class,
             sequential=request.sequential,
             explored=explored,
@@ -88,7 +87,8 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
         )
         if request.prove is not None:
             task = task.replace(prove_rounds=request.prove)
-        if (at_once := _count_implementers(setup, request.parallel)) > 1:
+        at_once = 1 if request.plan_mode else _count_implementers(setup, request.parallel)
+        if at_once > 1:
             task = task.replace(parallel=ParallelWork(at_once=at_once), wants_plan=True)
             if setup.servers:
                 warning = "steps that run at the same time cannot use MCP tools"
@@ -170,7 +170,6 @@ class PauseSwitch:
     """Pauses a task once no tool call runs; a request that is cut off is sent again."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
-        """Set the function that tells the person that the pause is coming."""
         self.is_asked = False
         self._tell = tell
         self._scope: anyio.CancelScope | None = None
@@ -178,7 +177,6 @@ class PauseSwitch:
         """The calls that run."""
 
     def arm(self, scope: anyio.CancelScope) -> None:
-        """Set the work that the next pause ends."""
         self.is_asked, self._scope, self._calls = False, scope, set()
 
     def ask(self) -> bool:

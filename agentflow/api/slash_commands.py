@@ -63,8 +63,6 @@ _NOTHING = ":"
 
 
 class _Place(Record):
-    """A repository, and what bounds the shell lines and files of a command in it."""
-
     git: Git
     rules: Rules
     request: TaskRequest

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from agentflow.library.skills import find_skill_folders, list_project_skill_fold
 from agentflow.library.substitution import PartKind, split_body
 from agentflow.mcp.entries import SERVERS_FILE, find_project_file, list_server_scripts, read_entries
 from agentflow.permissions.reading_commands import find_outputs
-from agentflow.permissions.rules import read_rules
+from agentflow.permissions.rules import Rules, read_rules
 from agentflow.redact import to_one_line
 from agentflow.settings import (
     LEARNINGS,
@@ -58,8 +59,6 @@ _PROJECT_DIR = re.compile(r"\$\{?CLAUDE_(?:PROJECT_DIR|PLUGIN_ROOT)\}?/?")
 
 
 class Item(Record):
-    """One file, and what it may do once it is trusted."""
-
     kind: str
     """`hook`, `script`, `role`, `rules`, `settings`, `checks`, `command`, `plugin`, `skill` and the like."""
     file: str
@@ -121,7 +120,6 @@ def load_project(root: Path) -> Project:
 
 
 def read_project_file(root: Path) -> Project:
-    """Return a repository's settings, trusted or not. Raises InvalidFile."""
     if fingerprint_file(root, PROJECT_FILE) is None:
         return Project()
     return read_project(read_content(root / PROJECT_FILE).decode("utf-8-sig", "replace"))
@@ -174,29 +172,24 @@ def list_hook_notes(root: Path) -> tuple[str, ...]:
 
 
 def list_frontmatter_places(root: Path) -> Iterator[HookFile]:
-    """Yield the role files and skills of a repository that bring hooks, trusted or not."""
-    for path in list_role_files(root):
-        yield from _find_role_hooks(path)
+    """Yield the role files and skills of a repository that bring hooks, trusted or not; not wrong ones."""
+    for path in filter(_may_bring_hooks, list_role_files(root)):
+        with suppress(InvalidFile, OSError):
+            if place := place_role(read_role(path, "project")[0]):
+                yield place
     for folder in _list_skills(root):
-        yield from _find_skill_hooks(folder, root)
+        if _may_bring_hooks(folder / SKILL_FILE):
+            with suppress(InvalidFile, OSError):
+                if place := place_skill(read_skill(folder, root, "project")[0]):
+                    yield place
 
 
-def _find_role_hooks(path: Path) -> Iterator[HookFile]:
-    return _find_hooks(path, lambda path: place_role(read_role(path, "project")[0]))
-
-
-def _find_skill_hooks(folder: Path, root: Path) -> Iterator[HookFile]:
-    return _find_hooks(folder / SKILL_FILE, lambda _: place_skill(read_skill(folder, root, "project")[0]))
-
-
-def _find_hooks(path: Path, read: Callable[[Path], HookFile | None]) -> Iterator[HookFile]:
-    """Yield the file of a role or skill that brings hooks; most bring none, and each start looks at all."""
+def _may_bring_hooks(path: Path) -> bool:
+    """Return whether it is worth reading: most files bring none, and each start looks at all."""
     try:
-        place = read(path) if HOOKS_KEY.encode() in read_content(path) else None
+        return HOOKS_KEY.encode() in read_content(path)
     except (InvalidFile, OSError):
-        return
-    if place is not None:
-        yield place
+        return False
 
 
 def _list_skills(root: Path) -> Iterator[Path]:
@@ -205,7 +198,6 @@ def _list_skills(root: Path) -> Iterator[Path]:
 
 
 def list_role_files(root: Path) -> list[Path]:
-    """Return the role files of a repository, trusted or not."""
     return sorted((root / ".claude/agents").glob("**/*.md"))[:_MAX_FILES]
 
 
@@ -249,7 +241,6 @@ def _split_words(text: str) -> list[str]:
 
 
 def place_role(role: Role) -> HookFile | None:
-    """Return the file of a role if it brings hooks."""
     if HOOKS_KEY not in role.lines:
         return None
     bearer = Bearer.ROLE if role.part else Bearer.SUBAGENT
@@ -258,7 +249,6 @@ def place_role(role: Role) -> HookFile | None:
 
 
 def place_skill(skill: Skill) -> HookFile | None:
-    """Return the file of a skill if it brings hooks."""
     if HOOKS_KEY not in skill.lines:
         return None
     # those of a plugin have its name before their own
@@ -303,17 +293,7 @@ def list_items(root: Path) -> tuple[Item, ...]:
 
 def _list_settings(root: Path) -> Iterator[Item]:
     for place in list_project_places(root):
-        file = to_relative(place.path, root)
-        try:
-            hooks, _ = load_hooks((place,))
-            rules = read_rules(place.path).allow
-        except InvalidFile as error:
-            yield _reject("hooks", file, error)
-            continue
-        yield from _describe_hooks(hooks, file, root)
-        if rules:
-            allowed = ", ".join(map(str, rules))
-            yield Item(kind="rules", file=file, does=f"allows {to_one_line(allowed)}")
+        yield from _describe_place(place, root, read_rules)
 
 
 def _describe_hooks(hooks: Iterable[Hook], file: str, root: Path) -> Iterator[Item]:
@@ -326,21 +306,25 @@ def _describe_hooks(hooks: Iterable[Hook], file: str, root: Path) -> Iterator[It
             yield Item(kind="script", file=script, does=f"is run by a hook at {hook.point}")
 
 
-def _describe_place(place: HookFile, root: Path) -> Iterator[Item]:
+def _describe_place(
+    place: HookFile, root: Path, read: Callable[[Path], Rules] = lambda _: Rules()
+) -> Iterator[Item]:
     file = to_relative(place.path, root)
     try:
         hooks, _ = load_hooks((place,))
+        allowed = ", ".join(map(str, read(place.path).allow))
     except InvalidFile as error:
         yield _reject("hooks", file, error)
         return
     yield from _describe_hooks(hooks, file, root)
+    if allowed:
+        yield Item(kind="rules", file=file, does=f"allows {to_one_line(allowed)}")
 
 
 def _list_roles(root: Path) -> Iterator[Item]:
-    for path in list_role_files(root):
-        yield _describe_role(path, root)
-        for place in _find_role_hooks(path):
-            yield from _describe_place(place, root)
+    yield from (_describe_role(path, root) for path in list_role_files(root))
+    for place in list_frontmatter_places(root):
+        yield from _describe_place(place, root)
 
 
 def _describe_role(path: Path, root: Path) -> Item:
@@ -392,8 +376,6 @@ def _describe_command(path: Path, place: "CommandFolder") -> Item:
 
 def _list_skill_items(root: Path) -> Iterator[Item]:
     for folder in _list_skills(root):
-        for place in _find_skill_hooks(folder, root):
-            yield from _describe_place(place, root)
         if commands := list_commands(folder / SKILL_FILE):
             does = f"runs, when it is opened, in the sandbox of read-only roles: {'; '.join(commands)}"
             file = to_relative(folder / SKILL_FILE, root)

@@ -5,7 +5,7 @@ import re
 import signal
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -48,11 +48,10 @@ _STOP_SECONDS = 1.5
 _LOOK_SECONDS = 0.02
 OPEN = (Status.RUNNING, Status.SUSPENDED)
 MOST_LISTED = 20
+_GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentflow/objects) git show {}:FILE"
 
 
 class UndoResult(Record):
-    """The result of undoing a task, or of a dry run."""
-
     task_id: str
     state: str
     """`undone`, `would_undo`, `nothing_to_undo` or `already_undone`."""
@@ -67,6 +66,27 @@ class UndoResult(Record):
     at: str | None = None
     """When the task was undone before."""
 
+    def describe(self) -> Iterator[str]:
+        """Yield what was restored and kept, or would be, a line for each file."""
+        if self.state == "already_undone":
+            yield f"task {self.task_id} was undone {self.at or 'before'}; nothing to do"
+            return
+        if self.state == "nothing_to_undo":
+            yield f"task {self.task_id} left no change that is still there; nothing to do"
+            return
+        is_plan = self.state == "would_undo"
+        yield f"{'would undo' if is_plan else 'undid'} task {self.task_id}"
+        for verb, paths in (("restored", self.restored), ("removed", self.removed)):
+            for path in paths:
+                note = "  (changed since)" if path in self.in_the_way else ""
+                yield f"  {verb.removesuffix('d') if is_plan else verb:<9} {to_one_line(path)}{note}"
+        for path in self.kept[:MOST_LISTED]:
+            yield f"  {'keep' if is_plan else 'kept':<9} {to_one_line(path)}  (not changed by the task)"
+        if self.in_the_way and self.replaced:
+            yield f"what was there is kept: {_GET_BACK.format(self.replaced)}"
+        if is_plan and self.in_the_way:
+            yield f"{len(self.in_the_way)} of these changed since: they need --force; your versions are kept"
+
 
 def undo(
     task_id: str | None = None, *, folder: Path | str = ".", dry_run: bool = False, force: bool = False
@@ -79,8 +99,6 @@ def undo(
 
 
 class CancelResult(Record):
-    """The status of a task after it was asked to stop."""
-
     status: Status
     is_pending: bool = False
     """Its process was asked and is still stopping."""

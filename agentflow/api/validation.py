@@ -14,6 +14,7 @@ from agentflow.api.content import choose_shipped, list_skill_folders
 from agentflow.api.servers import UNTRUSTED, load_entries
 from agentflow.api.trust import (
     list_frontmatter_places,
+    list_role_files,
     list_scripts,
     list_untrusted,
     place_role,
@@ -90,8 +91,6 @@ class Problem(Record):
 
 
 class Validation(Record):
-    """The problems that were found, and the number of files that were checked."""
-
     problems: tuple[Problem, ...]
     agents: int
     skills: int
@@ -350,8 +349,6 @@ class Standing(StrEnum):
 
 
 class Extension(Record):
-    """One thing in a repository that is written for a coding assistant."""
-
     name: str
     file: str
     standing: Standing
@@ -359,8 +356,6 @@ class Extension(Record):
 
 
 class RepositoryTrust(Record):
-    """A repository, and the files of it that wait for trust."""
-
     root: Path
     waiting: frozenset[str]
 
@@ -404,23 +399,27 @@ def _list_skills(repository: RepositoryTrust) -> Iterator[Extension]:
         yield Extension(name=skill.name, file=file, standing=Standing.COUNTS, reason="; ".join(notes))
 
 
-def _list_agents(repository: RepositoryTrust) -> Iterator[Extension]:
-    for path in sorted((repository.root / ".claude/agents").glob("**/*.md")):
+def _judge_all(
+    repository: RepositoryTrust, paths: Iterable[Path], name: Callable[[Path], str], else_name: str
+) -> Iterator[Extension]:
+    """Yield a part for each file, by the name that is read in it, or else by the file's own name."""
+    for path in paths:
         file = repository.name_file(path)
         try:
-            yield repository.judge(read_role(path, "project")[0].name, file)
+            yield repository.judge(name(path), file)
         except InvalidFile as error:
-            yield _leave_out(path.stem, file, error)
+            yield _leave_out(else_name.format(path.stem), file, error)
+
+
+def _list_agents(repository: RepositoryTrust) -> Iterator[Extension]:
+    paths = list_role_files(repository.root)
+    return _judge_all(repository, paths, lambda path: read_role(path, "project")[0].name, "{}")
 
 
 def _list_commands(repository: RepositoryTrust) -> Iterator[Extension]:
     place = CommandFolder(path=repository.root / ".claude/commands", root=repository.root, origin="project")
-    for path in list_command_files(place):
-        file = repository.name_file(path)
-        try:
-            yield repository.judge(f"/{read_command(path, place).called}", file)
-        except InvalidFile as error:
-            yield _leave_out(f"/{path.stem}", file, error)
+    paths = list_command_files(place)
+    return _judge_all(repository, paths, lambda path: f"/{read_command(path, place).called}", "/{}")
 
 
 def _list_hooks(repository: RepositoryTrust) -> Iterator[Extension]:

@@ -10,17 +10,16 @@ from agentflow.api.trust import list_untrusted, load_project, load_well_known
 from agentflow.checks.detect import detect, detect_quick, limit_checks
 from agentflow.checks.interchange import Ran as Interchanged
 from agentflow.checks.repository import QUICK_LIMITS, WellKnown, apply_own_commands
-from agentflow.checks.run import Shown
 from agentflow.core.check_command import format_command
 from agentflow.core.errors import Exit
-from agentflow.core.evidence import RED, Check, CheckName, Fault, Surface, describe_result
+from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Fault, Surface, describe_result
 from agentflow.core.record import Record, to_builtins
 from agentflow.redact import format_count, list_some
 from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.settings import Patience, Settings, apply_project, load_settings
 from agentflow.store.reading import find
-from agentflow.verdict.earlier_runs import PATIENCE, WHOLE, CheckResult, Circumstances, find_flaky
+from agentflow.verdict.earlier_runs import PATIENCE, WHOLE, Circumstances, find_flaky
 from agentflow.verdict.runner import Place
 from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import format_duration, pass_mark
@@ -47,8 +46,6 @@ class VerificationRow(Record):
 
 
 class Verification(Record):
-    """The result of all checks, or of all records of a task."""
-
     exit_code: Exit
     rows: tuple[VerificationRow, ...]
 
@@ -126,7 +123,6 @@ def choose_exit(shown: Sequence[VerificationRow]) -> Exit:
 
 
 def summarize_checks(shown: Sequence[VerificationRow], *, dry_run: bool) -> Line:
-    """Return one line about all checks."""
     is_any_able = not all(row.values.get("missing") for row in shown)
     wrong = [row.name for row in shown if not row.holds or not is_any_able]
     doubtful = [row.name for row in shown if row.caveat]
@@ -148,10 +144,10 @@ def _run_check(
     check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], accepted: frozenset[str]
 ) -> VerificationRow:
     with make_scratch_folder() as scratch:
-        runs = _run_and_repeat(check, sandbox, patience, scratch).runs
-        output = Path(runs[-1].execution.output).read_text("utf-8", "replace")
-    *earlier, shown = runs
-    chance = find_flaky(runs, check.name)
+        shown = _run_and_repeat(check, sandbox, patience, scratch)
+        output = Path(shown.execution.output).read_text("utf-8", "replace")
+    *earlier, _ = shown.runs
+    chance = find_flaky(shown)
     red = {test for test, outcome in shown.outcomes.items() if outcome in RED}
     is_sound = (shown.counts is None or shown.counts.ran > 0) and red <= accepted.union(chance)
     holds = is_sound and shown.execution.exit_code in ((0, 1) if red else (0,))
@@ -165,7 +161,7 @@ def _run_check(
         "seconds": shown.execution.seconds,
         "tests": to_builtins(shown.counts),
         "sandbox": sandbox.level,
-        "runs": len(runs),
+        "runs": len(shown.runs),
         "flaky": chance,
     }
     return row.replace(
@@ -176,7 +172,7 @@ def _run_check(
     )
 
 
-def _find_doubts(check: Check, shown: Shown | None = None) -> Iterator[str]:
+def _find_doubts(check: Check, shown: CheckRun | None = None) -> Iterator[str]:
     """Yield the reasons why a passing check proves less, or would."""
     if check.left_out:
         yield f"a part cannot run ({check.left_out})"
@@ -188,7 +184,7 @@ def _find_doubts(check: Check, shown: Shown | None = None) -> Iterator[str]:
         yield "most tests are skipped"
 
 
-def _explain_failure(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[Line]:
+def _explain_failure(check: Check, sandbox: Sandbox, shown: CheckRun) -> Iterator[Line]:
     """Yield the end of what a check printed, and what a person can do about it."""
     yield from (line("  ", row) for row in shown.execution.tail.rstrip().split("\n"))
     if shown.execution.timed_out:
@@ -200,15 +196,15 @@ def _explain_failure(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[L
 
 def _run_and_repeat(
     check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], scratch: Path
-) -> CheckResult:
+) -> CheckRun:
     place = Place(sandbox=sandbox)
 
-    def begin(number: int) -> Shown:
+    def begin(number: int) -> CheckRun:
         return place.run(check, scratch / str(number))
 
-    first = CheckResult(check=check, runs=(begin(1),))
+    first = begin(1)
     is_tests = check.name is CheckName.TESTS
-    known = Circumstances(passed=frozenset(first.runs[0].outcomes) | {WHOLE} if is_tests else frozenset())
+    known = Circumstances(passed=frozenset(first.outcomes) | {WHOLE} if is_tests else frozenset())
     return place.run_again(first, known, patience, begin)
 
 
@@ -241,7 +237,6 @@ def _open_record(root: Path, named: str) -> Iterator[Path]:
 
 
 def summarize_records(shown: Sequence[VerificationRow]) -> Line:
-    """Return one line about all records of a task."""
     wrong = [row.name for row in shown if not row.holds]
     if wrong:
         return line(span(f"differs from the record: {list_some(wrong)}", Style.BAD))

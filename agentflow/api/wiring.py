@@ -115,7 +115,7 @@ def prepare(start: Path, request: TaskRequest) -> Setup:
     sandbox = hide_secrets(make_sandbox(git.root, settings, request, git.folders), git, rules)
     require_firm_links(git.root, settings.unprotected)
     chosen = choose_model(name, sandbox, settings, os.environ)
-    reason = chosen.explain_refusal(request.text)
+    reason = chosen.explain_refusal("" if request.plan_mode else request.text)  # no engine makes a plan
     if reason is not None:
         is_named = request.model or os.environ.get("AGENTFLOW_MODEL") or settings.model
         said = reason if is_named else f"{NO_MODEL} {reason}"

@@ -33,8 +33,6 @@ _OWN_SETTINGS = (".claude/settings.local.json", "CLAUDE.local.md")
 
 
 class Worktree(Record):
-    """A worktree that was made for one task."""
-
     task_id: str
     root: Path
     start: Path
@@ -46,7 +44,6 @@ class Worktree(Record):
 
     @property
     def place(self) -> str:
-        """The path within the repository."""
         return self.root.relative_to(self.main).as_posix()
 
 

@@ -12,9 +12,8 @@ from agentflow.api.boundary import TaskRequest, open_sandbox
 from agentflow.batch.plan import BatchTask, HiddenCheck
 from agentflow.batch.results import BatchResult, HiddenResult
 from agentflow.checks.repository import WellKnown
-from agentflow.checks.run import Shown
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
-from agentflow.core.evidence import Check, CheckName, TestOutcome
+from agentflow.core.evidence import Check, CheckName, CheckRun, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.frontmatter import write_atomic
@@ -261,7 +260,7 @@ def _put_files(root: Path, check: HiddenCheck) -> str:
     return f"the check's patch does not fit: {problem}" if done.returncode else ""
 
 
-def _judge(check: HiddenCheck, shown: Shown) -> HiddenResult:
+def _judge(check: HiddenCheck, shown: CheckRun) -> HiddenResult:
     code, ended = shown.execution.exit_code, "it took too long" if shown.execution.timed_out else ""
     if not check.tests:
         return HiddenResult(resolved=code == 0, reason=ended or make_visible(f"exit {code}"))
@@ -270,7 +269,7 @@ def _judge(check: HiddenCheck, shown: Shown) -> HiddenResult:
     return HiddenResult(resolved=not wrong and not ended, reason=make_visible(said))
 
 
-def _find_outcome(shown: Shown, test: str) -> TestOutcome | None:
+def _find_outcome(shown: CheckRun, test: str) -> TestOutcome | None:
     if test in shown.outcomes:
         return shown.outcomes[test]
     found = {outcome for name, outcome in shown.outcomes.items() if name.endswith(f"::{test}")}

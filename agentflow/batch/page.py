@@ -18,8 +18,8 @@ from agentflow.core.verdict import explain_caveat
 from agentflow.frontmatter import write_atomic
 from agentflow.pages.page import read_task_page
 from agentflow.pages.render import render_document, wrap_document
-from agentflow.pages.templates import fill_template, format_money
-from agentflow.redact import format_count, to_one_line
+from agentflow.pages.templates import fill_template
+from agentflow.redact import format_count, format_money, to_one_line
 from agentflow.store.bundle import PATCH
 from agentflow.store.reading import find
 from agentflow.view.words import format_duration, style_status

@@ -12,13 +12,14 @@ from typing import Any, Literal
 from agentflow.checks.import_errors import (
     describe_foreign_errors,
     find_foreign_errors,
-    list_import_errors,
 )
-from agentflow.checks.repository import Repository, get_table
+from agentflow.checks.repository import Repository
 from agentflow.core.evidence import CheckName, CheckRun
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
 from agentflow.frontmatter import read_yaml
+from agentflow.runners.import_errors import list_import_errors
+from agentflow.runners.scripts import get_table
 from agentflow.sandbox.run import NETWORK_FAILURE
 
 _REMOTE = regex(

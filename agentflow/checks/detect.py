@@ -9,17 +9,15 @@ from agentflow.checks.python import find_python_checks
 from agentflow.checks.repository import (
     QUICK_LIMITS,
     Repository,
-    get_table,
     merge_checks,
-    parse_manifest,
     require,
 )
-from agentflow.checks.runners import get_script
 from agentflow.core.check_command import CommandPart, join_parts
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.languages import LANGUAGES, CheckRule, Language, gather
 from agentflow.core.regex import compile_glob, regex
 from agentflow.redact import list_some
+from agentflow.runners.scripts import get_script, get_table, parse_manifest
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.run import Sandbox
 

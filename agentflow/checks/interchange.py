@@ -9,8 +9,7 @@ from xml.etree import ElementTree as ET
 
 from agentflow import __version__
 from agentflow.checks.results import FINDING
-from agentflow.checks.run import Shown
-from agentflow.core.evidence import RED, Check, CheckName, TestOutcome
+from agentflow.core.evidence import RED, Check, CheckName, CheckRun, TestOutcome
 from agentflow.core.record import Record
 from agentflow.redact import make_visible
 
@@ -23,7 +22,7 @@ class Ran(Record):
     """A check and what came of it; None where it was not run."""
 
     check: Check
-    shown: Shown | None
+    shown: CheckRun | None
     holds: bool
     output: str = ""
     """All that it printed."""

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import re
 import select
 import shutil
 import struct
@@ -12,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from agentflow.core.record import Record
+from agentflow.core.evidence import Reads
+from agentflow.runners.python import add_import_path
 from agentflow.sandbox.throwaway import walk
 
 _HOOK = Path(__file__).with_name("reading_hook.py")
@@ -20,29 +20,9 @@ _READS, _ROOT, _LONGEST, _STALLED, _AT = "reads", "root", "longest", "stalled", 
 _MOST_NAME = 1000
 _OPENED, _IS_FOLDER, _OVERFLOWED = 0x20, 0x40000000, 0x4000
 _HEAD = struct.Struct("iIII")
-_OWN_PATH = re.compile(r"\bPYTHONPATH=(\S?)")
 _MOST_FOLDERS = 20_000
 _MOST_BYTES = 32 << 20
 _APART = frozenset({".git", "node_modules", ".venv", "__pycache__"})
-
-
-class Reads(Record):
-    """The files of the repository that were read in a run, each with the code that read it."""
-
-    by_code: frozenset[tuple[str, str]] = frozenset()
-    """A file, and the file whose code read it; empty for a runner or a library."""
-    opened: frozenset[str] = frozenset()
-    """All files that were opened, whoever did it."""
-    gap: str = ""
-    """The reason why `opened` may lack some files."""
-
-    def join(self, other: "Reads") -> "Reads":
-        """Return what was read in two runs."""
-        return Reads(
-            by_code=self.by_code | other.by_code,
-            opened=self.opened | other.opened,
-            gap=self.gap or other.gap,
-        )
 
 
 class ReadObserver:
@@ -93,10 +73,7 @@ def install_hook(scratch: Path, roots: Iterable[Path], import_path: str, longest
 
 def keep_hook(command: str, observer: ReadObserver) -> str:
     """Return a command that sets an import path of its own, with ours in front of it."""
-    ours = observer.env["PYTHONPATH"].split(os.pathsep)[0]
-    return _OWN_PATH.sub(
-        lambda found: f"PYTHONPATH={ours}{os.pathsep if found[1] else ''}{found[1]}", command
-    )
+    return add_import_path(command, observer.env["PYTHONPATH"].split(os.pathsep)[0])
 
 
 @contextmanager

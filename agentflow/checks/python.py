@@ -11,12 +11,13 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from agentflow.checks.own_suite import find_own_words
-from agentflow.checks.repository import PYTEST_SETTINGS, Repository, get_table, require
+from agentflow.checks.repository import PYTEST_SETTINGS, Repository, require
 from agentflow.core.check_command import CommandPart, join_commands
 from agentflow.core.evidence import Check, CheckName, Command
 from agentflow.core.languages import PYTHON
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
+from agentflow.runners.scripts import get_table
 from agentflow.sandbox.environment import find_environment, find_program
 from agentflow.sandbox.run import Sandbox, explain_hidden
 from agentflow.sandbox.throwaway import make_scratch_folder

@@ -1,7 +1,6 @@
 """A repository as the detection of checks reads it: its files, the checks it names, and their limits."""
 
 import configparser
-import json
 import posixpath
 import re
 import shlex
@@ -15,6 +14,7 @@ from agentflow.core.evidence import Check, CheckName
 from agentflow.core.file_text import decode_file
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
+from agentflow.runners.scripts import parse_manifest
 from agentflow.sandbox.run import Sandbox
 
 _READ_BYTES = 1_000_000
@@ -59,10 +59,6 @@ TASK_FILES = (
     ),
 )
 MAKEFILES = TASK_FILES[0].names
-
-
-_REMARK = regex(r"(?ms)^\s*//[^\n]*$|/\*.*?\*/|,(?=\s*[}\]])")
-"""What JSON may hold in manifests that are read by a more patient reader than ours."""
 
 
 class Repository(Record):
@@ -180,23 +176,6 @@ def find_dot_folder(name: str) -> str:
     folders = PurePosixPath(name).parent
     found = (folder for folder in (*reversed(folders.parents), folders) if folder.name.startswith("."))
     return str(next(found, ""))
-
-
-def parse_manifest(text: str) -> dict[str, Any]:
-    """Return a manifest in JSON, which may have comments; empty where it is damaged."""
-    for each in (text, _REMARK.sub("", text)):
-        try:
-            return get_table(json.loads(each or "{}"))
-        except (ValueError, RecursionError):
-            continue
-    return {}
-
-
-def get_table(tree: object, *keys: str) -> dict[str, Any]:
-    """Return a table nested in plain data; empty when there is none."""
-    for key in keys:
-        tree = tree.get(key) if isinstance(tree, dict) else None
-    return tree if isinstance(tree, dict) else {}
 
 
 LIMITS = MappingProxyType(

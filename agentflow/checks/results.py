@@ -10,12 +10,11 @@ from types import MappingProxyType
 from typing import Any
 from xml.parsers import expat
 
-from agentflow.checks.import_errors import find_import_error, find_node_error
-from agentflow.core.evidence import RED, CheckName, TestCounts, TestOutcome
-from agentflow.core.record import Record
+from agentflow.core.evidence import RED, CheckName, TestOutcome, TestResults
 from agentflow.core.regex import regex
+from agentflow.runners.import_errors import find_import_error, find_node_error
+from agentflow.runners.runner import Outcomes, find_worst, make_results
 
-_WORST_FIRST = (TestOutcome.ERROR, TestOutcome.FAILED, TestOutcome.SKIPPED, TestOutcome.PASSED)
 _IN_XML = MappingProxyType(
     {"error": TestOutcome.ERROR, "failure": TestOutcome.FAILED, "skipped": TestOutcome.SKIPPED}
 )
@@ -38,52 +37,19 @@ _OUTCOMES = MappingProxyType(
     }
 )
 _BYTES = 64 << 20
-Outcomes = dict[str, list[TestOutcome]]
 _Case = tuple[str, Sequence[str], TestOutcome, str, str]
 """The file and names of a test, its outcome, the missing module that failed it, and the failure itself."""
-
-
-class Told(Record):
-    """The tests that runners told of."""
-
-    outcomes: Mapping[str, TestOutcome] = {}
-    """The outcome of each test that has a name."""
-    number: TestCounts | None = None
-    """The number of tests of each outcome; None where nothing was told."""
-    import_errors: Mapping[str, str] = {}
-    """The failing tests that an import error ended, each with that error."""
-    failures: Mapping[str, str] = {}
-    """What a report says of failing tests."""
-
-    @classmethod
-    def of(
-        cls,
-        outcomes: Outcomes,
-        errors: Mapping[str, Sequence[str]] = MappingProxyType({}),
-        failures: Mapping[str, str] = MappingProxyType({}),
-    ) -> "Told":
-        """Return tests by all that each came to; an import error counts where each failure is one."""
-        found = {test: find_worst(several) for test, several in outcomes.items()}
-        lacking = {test: told[0] for test, told in errors.items() if all(told)}
-        number = count_outcomes(found.values())
-        return cls(outcomes=found, number=number, import_errors=lacking, failures=failures)
 
 
 class _Refused(Exception):
     """The document uses a feature that could expand it."""
 
 
-def find_worst(outcomes: Iterable[TestOutcome]) -> TestOutcome:
-    """Return what a test has come to that gave several outcomes."""
-    given = frozenset(outcomes)
-    return next((outcome for outcome in _WORST_FIRST if outcome in given), TestOutcome.ERROR)
-
-
-def read_junit(text: str) -> Told:
+def read_junit(text: str) -> TestResults:
     """Return the tests of a whole JUnit document; nothing of one that is cut, damaged or has a DOCTYPE."""
     document = _read_document(text, _test_id)
     errors = {test: list(map(find_import_error, said)) for test, said in document.failures.items()}
-    return Told.of(document.found, errors, {test: said[0] for test, said in document.failures.items()})
+    return make_results(document.found, errors, {test: said[0] for test, said in document.failures.items()})
 
 
 def _read_document(text: str, identify: Callable[[Mapping[str, str]], str]) -> "_Document":
@@ -159,16 +125,6 @@ def _guess_place(owner: str) -> Sequence[str]:
     return [f"{'/'.join(words[:modules])}.py", *words[modules:]]
 
 
-def count_outcomes(outcomes: Iterable[TestOutcome]) -> TestCounts:
-    number = Counter(outcomes)
-    return TestCounts(
-        passed=number[TestOutcome.PASSED],
-        failed=number[TestOutcome.FAILED],
-        skipped=number[TestOutcome.SKIPPED],
-        errors=number[TestOutcome.ERROR],
-    )
-
-
 def count_findings(check: CheckName | None, output: str) -> dict[str, int]:
     """Count the complaints of a linter or type checker, `path: message` without any line number."""
     lines = FINDING.finditer(output) if check is not CheckName.TESTS else ()
@@ -207,7 +163,7 @@ def is_refused(output: str) -> bool:
     return bool(_REFUSED.search(output))
 
 
-def read_reports(scratch: Path, roots: Iterable[Path]) -> Told | None:
+def read_reports(scratch: Path, roots: Iterable[Path]) -> TestResults | None:
     """Return what became of each test that a runner reported; None where none reported.
 
     `roots` are where the repository may have lain. Of the import errors those of JavaScript are told.
@@ -230,7 +186,7 @@ def read_reports(scratch: Path, roots: Iterable[Path]) -> Told | None:
         failures |= {test: texts[0] for test, texts in document.failures.items()}
         for test, outcomes in document.found.items():
             found[test].extend(outcomes)
-    return Told.of(found, errors, failures) if any((*lines, *wholes, *documents)) else None
+    return make_results(found, errors, failures) if any((*lines, *wholes, *documents)) else None
 
 
 def _identify_case(begins: Sequence[str], attributes: Mapping[str, str]) -> str:

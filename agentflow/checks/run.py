@@ -3,46 +3,56 @@
 import hashlib
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
-from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
-from agentflow.checks.printed import (
-    ask_for_json,
-    drop_colours,
-    join_told,
-    read_go,
-    read_printed,
-    read_verbose_unittest,
-    undo_json,
-)
-from agentflow.checks.repository import find_pytest_root, parse_manifest
+from agentflow.checks.observing import ReadObserver, install_hook, keep_hook, watch_folders
+from agentflow.checks.repository import find_pytest_root
 from agentflow.checks.results import (
     MINITEST,
-    Told,
     copy_reporters,
     count_findings,
-    count_outcomes,
     install_reporters,
     is_refused,
     read_junit,
     read_reports,
 )
-from agentflow.checks.runners import add_reports, find_watching, keep_reports, make_variables
 from agentflow.checks.surroundings import (
     REPORT_FILE,
     Manner,
     make_environment,
     make_other_surroundings,
 )
-from agentflow.core.check_command import CommandPart, join_parts, split_command
-from agentflow.core.evidence import TAIL_CHARS, Check, CheckName, Command, Execution, TestCounts, TestOutcome
-from agentflow.core.record import Record
-from agentflow.core.regex import regex
-from agentflow.core.test_ids import get_test_file, match_cases
+from agentflow.core.check_command import edit_runs, join_parts, split_command
+from agentflow.core.evidence import (
+    TAIL_CHARS,
+    Check,
+    CheckName,
+    CheckRun,
+    Command,
+    Execution,
+    TestCounts,
+    TestResults,
+)
+from agentflow.core.record import Record, copy_shared
+from agentflow.core.test_ids import get_test_file
 from agentflow.redact import strip_colours
+from agentflow.runners.go import ask_for_json, read_json, undo_json
+from agentflow.runners.javascript import STARTS_NODE
+from agentflow.runners.python import add_options, keep_root, read_verbose_unittest
+from agentflow.runners.runner import count_outcomes, join_results
+from agentflow.runners.scripts import find_watching, parse_manifest
+from agentflow.runners.table import (
+    add_reports,
+    drop_colours,
+    find_named,
+    keep_reports,
+    make_variables,
+    read_printed,
+    tell_each_test,
+)
 from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
@@ -56,18 +66,6 @@ _LONG_SECONDS = 10.0
 """A test is named after so many seconds, then after twice as many, and so on."""
 _REPORT_BYTES = 64 << 20
 """A report of a hundred thousand tests has that size; a check may write as much as the disk holds."""
-_UNITTEST = regex(r"-m unittest\b|\bmanage\.py test\b")
-_SILENT = (
-    (regex(r"(-m unittest(?: discover)?)(?= |$)(?![^;&|]* (?:-v|--verbose)\b)"), r"\1 -v"),
-    (regex(r"(\bmanage\.py test)(?= |$)(?![^;&|]* (?:-v|--verbosity)\b)"), r"\1 -v 2"),
-)
-"""Runs of unittest that name no test, and how they would."""
-_PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
-"""Runners of which only the output tells."""
-_PYTEST = regex(r"\bpytest\b")
-_STARTS_NODE = regex(r"\b(?:node|npm|npx|pnpm|yarn|bun|mocha|jest|vitest)\b")
-_SOME_OF_PYTEST = regex(r"[^{};|&]*\bpytest -q(?=[^{};|&]* [\w.])(?!.*[;|&])")
-_RUNS_PYTEST = regex(r"\bpytest -q\b")
 
 
 class CheckWatch(Record):
@@ -80,38 +78,6 @@ class CheckWatch(Record):
     """A test that is busy for more seconds, and far longer than any before it, is ended; none by 0."""
 
 
-class Shown(Record):
-    """The result of one run of a check."""
-
-    execution: Execution
-    counts: TestCounts | None
-    """None where no runner told any; of pytest and unittest no result means no test."""
-    outcomes: Mapping[str, TestOutcome]
-    findings: Mapping[str, int]
-    reads: Reads | None = None
-    """The files that it read, where that was observed."""
-    import_errors: Mapping[str, str] = MappingProxyType({})
-    """The failing tests that an import error ended, each with that error."""
-    failures: Mapping[str, str] = MappingProxyType({})
-    """What a report says of failing tests."""
-
-    def match_cases(self, before: Mapping[str, TestOutcome], changed: Collection[str] = ()) -> "Shown":
-        """Return the result with the ids from before where a case is called by the time or a chance."""
-        found = match_cases(self.outcomes, before, changed)
-        if not found:
-            return self
-        functions = sorted({test.partition("[")[0] for test in found.values()})
-        return self.replace(
-            outcomes={found.get(test, test): outcome for test, outcome in self.outcomes.items()},
-            import_errors={found.get(test, test): error for test, error in self.import_errors.items()},
-            execution=self.execution.replace(matched=tuple(functions)),
-        )
-
-    def list_ids(self, *outcomes: TestOutcome) -> frozenset[str]:
-        """Return the tests that came to one of these."""
-        return frozenset(test for test, outcome in self.outcomes.items() if outcome in outcomes)
-
-
 def execute(
     check: Check,
     sandbox: Sandbox,
@@ -120,7 +86,7 @@ def execute(
     watch: CheckWatch | None = None,
     env: Mapping[str, str] | None = None,
     manner: Manner = Manner.PLAIN,
-) -> Shown:
+) -> CheckRun:
     """Run a check in a repository, its output going to `sink`; it leaves nothing of ours behind.
 
     `env` is added last, such as the import path of a copy.
@@ -141,27 +107,21 @@ def execute(
             finished = _run(job, scratch, sink, lambda: cancelled() or is_over(), given)
         reads = observer.collect_reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
-        told = (_read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None) or Told()
+        told = (_read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None) or TestResults()
         ended = observer.find_stalled() if observer else ()
         finished = finished.replace(stalled=tuple(test for test in ended if test in told.outcomes))
-        if is_over() and not finished.timed_out and told.number is not None:
-            is_red = told.number.failed + told.number.errors > 0
+        if is_over() and not finished.timed_out and told.counts is not None:
+            is_red = told.counts.failed + told.counts.errors > 0
             finished = finished.replace(exit_code=int(is_red), notes=(*finished.notes, _ENDED))
     finished = _readable(finished, sink, raw) if job.is_json else finished
     lines = [*strip_colours(finished.tail).splitlines(), *finished.notes]
-    return Shown(
-        execution=finished.replace(
-            command=check.command,
-            cwd=str(sandbox.root),
-            tail="\n".join(lines[-_TAIL_LINES:])[-TAIL_CHARS:],
-            sandbox=sandbox.level,
-        ),
-        counts=told.number,
-        outcomes=told.outcomes,
-        findings=count_findings(check.name, raw.replace(f"{sandbox.place}/", "")),
-        import_errors=told.import_errors,
-        failures=told.failures,
-        reads=reads,
+    tail = "\n".join(lines[-_TAIL_LINES:])[-TAIL_CHARS:]
+    finished = finished.replace(
+        command=check.command, cwd=str(sandbox.root), tail=tail, sandbox=sandbox.level
+    )
+    findings = count_findings(check.name, raw.replace(f"{sandbox.place}/", ""))
+    return CheckRun(
+        check=check, ran=finished, findings=findings, reads=reads, tail=tail, **copy_shared(told, CheckRun)
     )
 
 
@@ -175,7 +135,7 @@ class _Job(Record):
     @property
     def is_json(self) -> bool:
         """The command is one of `go test`, which is made to print JSON."""
-        return self._is_tests and ask_for_json(self.check.command) != self.check.command
+        return self._is_tests and edit_runs(self.check.command, ask_for_json) != self.check.command
 
     def read(self, name: str) -> str:
         """Return a file of the repository; empty where there is none."""
@@ -192,26 +152,9 @@ class _Job(Record):
         said = keep_hook(self.check.command, self.observer) if self.observer else self.check.command
         if not self._is_tests:
             return said
-        for silent, telling in _SILENT:
-            said = silent.sub(telling, said)
-        said = _part_reports(self._keep_roots(said), scratch)
-        said = ask_for_json(add_reports(said, self.read, scratch))
-        return keep_reports(said, scratch)
-
-    def _keep_roots(self, command: str) -> str:
-        """Return a command in which pytest has root and settings of a whole run, whatever it is given.
-
-        A nearer manifest would be taken else, and give other ids to the same tests.
-        """
-
-        def keep(part: CommandPart) -> CommandPart:
-            found = _SOME_OF_PYTEST.match(part.command)
-            if found is None:
-                return part
-            root, rest = find_pytest_root(self.read, part.folder), part.command[found.end() :]
-            return part.replace(command=f"{found[0]}{root}{rest}")
-
-        return join_parts(map(keep, split_command(command)))
+        parts = (keep_root(part, partial(find_pytest_root, self.read)) for part in split_command(said))
+        said = _part_reports(join_parts(parts), scratch)
+        return keep_reports(tell_each_test(add_reports(said, self.read, scratch)), scratch)
 
     def set_up_reports(self, scratch: Path) -> dict[str, str]:
         """Return the variables that make runners report; those of node where it may run."""
@@ -220,7 +163,7 @@ class _Job(Record):
         copy_reporters(scratch, MINITEST)
         known = self.sandbox.opened.environment
         found = make_variables(scratch, lambda name: known.get(name, ""))
-        if _STARTS_NODE.search(self.check.command) or parse_manifest(self.read("package.json")):
+        if STARTS_NODE.search(self.check.command) or parse_manifest(self.read("package.json")):
             found |= install_reporters(scratch, known.get("NODE_OPTIONS", ""))
         return found
 
@@ -244,7 +187,7 @@ class _OverWhenIdle:
             self._size, self._since = size, now
         elif size and now - self._since >= _IDLE_SECONDS:
             told = read_printed(drop_colours(self._sink.read_text("utf-8", "replace")))
-            self._is_over = told is not None and told.number is not None
+            self._is_over = told is not None and told.counts is not None
             self._since = now
         return self._is_over
 
@@ -253,13 +196,10 @@ def _part_reports(command: str, scratch: Path) -> str:
     parts = split_command(command)
     if len(parts) == 1:
         return command
+    places = (shlex.quote(str(_place_report(scratch, at))) for at in range(len(parts)))
     return join_parts(
-        part.replace(
-            command=_RUNS_PYTEST.sub(
-                rf"\g<0> --junitxml={shlex.quote(str(_place_report(scratch, at)))}", part.command
-            )
-        )
-        for at, part in enumerate(parts)
+        part.replace(command=add_options(part.command, f"--junitxml={place}"))
+        for part, place in zip(parts, places, strict=True)
     )
 
 
@@ -325,32 +265,33 @@ def _readable(finished: Execution, sink: Path, raw: str) -> Execution:
     return finished.replace(tail=text[-TAIL_CHARS:], stdout_sha256=sha, bytes=len(written))
 
 
-def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
+def _read_tests(job: _Job, scratch: Path, output: str) -> TestResults | None:
     """Return what the runners of a check told; reports count before what is printed."""
     command, text = job.check.command, drop_colours(output)
-    python = [read_verbose_unittest(text)] if _UNITTEST.search(command) else []
+    named = find_named(command)
+    python = [read_verbose_unittest(text)] if any(each.name == "unittest" for each in named) else []
     parts = split_command(command)
     for at, part in enumerate(parts):
         path = _place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE
         is_whole = path.is_file() and path.stat().st_size <= _REPORT_BYTES
         report = path.read_text("utf-8", "replace") if is_whole else ""
         python.append(_tell_from_root(read_junit(report), part.folder, job.sandbox.folders))
-    names_python = _UNITTEST.search(command) or _PYTEST.search(command)
-    own = join_told(python)
-    told = [own.replace(number=count_outcomes(own.outcomes.values()))] if own and own.outcomes else []
+    tells_all = any(each.tells_all for each in named)
+    own = join_results(python)
+    told = [own.replace(counts=count_outcomes(own.outcomes.values()))] if own and own.outcomes else []
     told += [each] if (each := read_reports(scratch, (job.sandbox.place, job.sandbox.root))) else []
     is_reported = bool(told)
-    told += [go] if (go := read_go(output)) and job.is_json else []
-    is_enough = bool(told or names_python) and len(parts) == 1
+    told += [go] if (go := read_json(output)) and job.is_json else []
+    is_enough = bool(told or tells_all) and len(parts) == 1
     printed = None if is_enough else read_printed(text, is_reported=is_reported)
     if printed is None:
-        return join_told(told) or (Told(number=TestCounts()) if names_python else None)
-    is_alone = not told and not _PRINTING.search(command)
-    number = printed.number and printed.number.replace(is_printed=is_alone)
-    return join_told([*told, printed]) if told else printed.replace(number=number)
+        return join_results(told) or (TestResults(counts=TestCounts()) if tells_all else None)
+    is_alone = not told and not any(each.read for each in named)
+    number = printed.counts and printed.counts.replace(is_printed=is_alone)
+    return join_results([*told, printed]) if told else printed.replace(counts=number)
 
 
-def _tell_from_root(told: Told, folder: str, places: Iterable[Path]) -> Told:
+def _tell_from_root(told: TestResults, folder: str, places: Iterable[Path]) -> TestResults:
     """Return tests by their files as the root sees them, as pytest does by itself with settings there."""
     tops = tuple(places)
 

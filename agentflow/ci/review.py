@@ -17,16 +17,16 @@ from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import MutantResult, pick_survivors
 from agentflow.pages.diff import DiffBlock, FileView, JudgedAs
-from agentflow.pages.markdown import escape_markdown, format_comment, format_mutants, to_code
+from agentflow.pages.markdown import escape_markdown, format_comment, format_part, to_code
 from agentflow.pages.page import TaskPage, read_task_page
 from agentflow.redact import format_count, spell_bytes, to_one_line
+from agentflow.report.summary import describe_survivor, make_survivors_part
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.bundle import BUNDLE_SUFFIX, export_task, open_task
 from agentflow.store.reading import is_task_id
 from agentflow.verdict.case import find_hook_files, is_written_by_hooks
 from agentflow.view.text import Line, Style, line, span
-from agentflow.view.verdict import describe_survivor
 from agentflow.workspace.changes import EntryChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import write_tree_with_entries
@@ -49,7 +49,6 @@ class JudgedTask(Record):
 
     @property
     def trees(self) -> tuple[str, str]:
-        """The trees from before the task and of its end."""
         return self.state.base_tree or "", self.state.tree or ""
 
 
@@ -365,12 +364,11 @@ def review_pull_request(
 def require_killed(review: PullRequestReview, found: DiffMutants) -> PullRequestReview:
     """Return a review with the mutants of the whole pull request; it fails if a strong one survives."""
     others = (each for each in review.remarks if each.rule != _SURVIVED)
-    head, rows = format_mutants(found.mutants)
     is_worse = found.is_open and review.exit_code in (Exit.VERIFIED, Exit.CAVEAT)
     return PullRequestReview(
         exit_code=Exit.NOT_VERIFIED if is_worse else review.exit_code,
         remarks=(*others, *list_survivors(found.mutants)),
-        text="\n\n".join(filter(None, (f"**{head}**", rows, review.text))),
+        text="\n\n".join(filter(None, (format_part(make_survivors_part(found.mutants)), review.text))),
     )
 
 

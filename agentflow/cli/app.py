@@ -52,7 +52,6 @@ def _open_closed() -> None:
 
 
 def _print(text: str) -> int:
-    """Write a text; a closed pipe or a full disk is no failure."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

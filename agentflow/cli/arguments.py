@@ -2,17 +2,19 @@
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import typer
 from typer.core import TyperCommand
 
 from agentflow.cli.printing import suggest
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Consent
-from agentflow.core.task import Phase
+from agentflow.core.record import Record
 from agentflow.redact import redact_text
 from agentflow.view.words import Detail
 
@@ -80,6 +82,33 @@ def _takes_next(word: str, known: Mapping[str, bool], command: str) -> bool:
     raise UsageError(f"unknown option {name}{suggest(name, known, cutoff=0.8)}", hint=hint)
 
 
+def spread_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command that has each field of a record among its parameters as an option of its own."""
+    parameters, records = [], dict[str, type[Record]]()
+    for parameter in signature(command, eval_str=True).parameters.values():
+        kind = parameter.annotation
+        if not (isinstance(kind, type) and issubclass(kind, Record)):
+            parameters.append(parameter)
+            continue
+        records[parameter.name] = kind
+        parameters += (
+            parameter.replace(name=field.name, annotation=field.type, default=field.default)
+            for field in msgspec.structs.fields(kind)
+        )
+
+    def run(**given: Any) -> Any:
+        made = {
+            name: kind(**{key: given.pop(key) for key in kind.__struct_fields__})
+            for name, kind in records.items()
+        }
+        return command(**given, **made)
+
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__doc__ = command.__doc__
+    return run
+
+
 def make_group() -> typer.Typer:
     """Return a group of commands, such as `skills`; its row in the table of commands has its help."""
     return typer.Typer(
@@ -99,7 +128,6 @@ def _refuse_nan(value: float | None) -> float | None:
 
 
 def take_number(name: str, purpose: str, metavar: str = "N", least: float = 0.1) -> Any:
-    """Return an option for a number that may be a fraction."""
     return typer.Option(None, name, min=least, callback=_refuse_nan, metavar=metavar, help=purpose)
 
 
@@ -111,22 +139,12 @@ MODEL = typer.Option(
     help="repair, anthropic, a model id, openai/ID, deep=ID,fast=ID, or script:FILE.",
     metavar="M",
 )
-MAX_COST = take_number("--max-cost", "Stop when the task has cost this much.", "USD", least=0)
-MAX_TOKENS = typer.Option(
-    None, "--max-tokens", min=1, metavar="N", help="Stop when the task has used this many tokens."
-)
-TIMEOUT = take_number("--timeout", "Stop after this many seconds.", "S")
-STREAM = typer.Option(False, "--stream", help="Show the model's replies as they arrive.")
 YES = typer.Option(False, "--yes", help="Use defaults, and approve calls that a rule asks about.")
 NO_INPUT = typer.Option(False, "--no-input", help="Use defaults, and deny calls that a rule asks about.")
 NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Run commands without a sandbox, with all your rights.")
 NETWORK = typer.Option(False, "--network", help="Let the implementer and the checks reach the network.")
-EVENTS_FILE = typer.Option(None, "--events", metavar="FILE|-", help="Write each event as a line of JSON.")
 QUIET = typer.Option(False, "-q", "--quiet", help="Print only the verdict.")
 VERBOSE = typer.Option(False, "-v", "--verbose", help="Show every step and the whole report.")
-NO_MEMORY = typer.Option(
-    False, "--no-memory", help="Recall nothing of earlier tasks, and leave nothing for later ones."
-)
 PLAIN = typer.Option(False, "--plain", help="Never redraw a line on the terminal.")
 JSON = typer.Option(False, "--json", help="Print JSON.")
 ONE_JSON = typer.Option(False, "--json", help="Print one JSON object on stdout and nothing else.")
@@ -154,23 +172,6 @@ def choose_consent(*, yes: bool, no_input: bool) -> Consent:
 
 
 def choose_detail(*, quiet: bool, verbose: bool) -> Detail:
-    """Return how much is shown. Raises UsageError for both switches."""
     if quiet and verbose:
         raise UsageError("-q and -v exclude each other")
     return Detail.VERDICT if quiet else Detail.FULL if verbose else Detail.BRIEF
-
-
-def check_class(name: str | None) -> str:
-    """Return the class that a person chose, or empty if the text decides. Raises UsageError."""
-    from agentflow.routing.classify import CLASSES
-
-    if name is not None and name not in CLASSES:
-        raise UsageError(f"unknown class {name!r}", hint=f"classes: {', '.join(CLASSES)}")
-    return name or ""
-
-
-def find_phase(name: str | None) -> Phase | None:
-    """Return the phase of a name. Raises UsageError."""
-    if name is not None and name not in list(Phase):
-        raise UsageError(f"unknown phase {name!r}", hint=f"phases: {', '.join(Phase)}")
-    return Phase(name) if name else None

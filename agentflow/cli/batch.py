@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
@@ -31,8 +31,9 @@ from agentflow.cli import arguments
 from agentflow.cli.printing import require_folders, say_json, show, tell_result, write_result
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.pending import Budget
+from agentflow.core.record import Record
 from agentflow.model.retry import SharedLimits
-from agentflow.redact import format_count, list_some
+from agentflow.redact import format_count, format_money, list_some
 from agentflow.view.text import (
     Line,
     Medium,
@@ -40,19 +41,17 @@ from agentflow.view.text import (
     choose_medium,
     clip,
     column,
-    fill_columns,
     find_width,
     line,
     send,
     span,
+    tabulate,
     write_lines,
 )
 from agentflow.view.words import format_duration, mark_status, style_status
 
 
 class RetryKind(StrEnum):
-    """The results after which `--retry` begins a task anew."""
-
     FAILED = "failed"
     LIMIT = "limit"
     ERROR = "error"
@@ -66,8 +65,6 @@ _RETRIED = {
 
 
 class BatchEngine(StrEnum):
-    """The machines on which the tasks of a batch run."""
-
     LOCAL = "local"
     RAY = "ray"
 
@@ -76,76 +73,139 @@ _BAR = 24
 """Columns of the bar."""
 _ERASE = "\r\x1b[K"
 PLAN_FILE = typer.Argument(..., metavar="FILE", help="The tasks, as JSON lines or a YAML list.")
-OUT = typer.Option(
-    None, "--out", metavar="DIR", help="Where results, patches and records go. [default: FILE with .batch]"
-)
-JOBS = typer.Option(None, "--jobs", min=1, max=256, metavar="N", help="Tasks at once. [default: one a CPU]")
-RESUME = typer.Option(False, "--resume", help="Continue a batch that was stopped or killed, or that waits.")
+
+
+class ManyOptions(Record):
+    """What `batch` and `eval` have in common."""
+
+    out: Path | None = typer.Option(
+        None,
+        "--out",
+        metavar="DIR",
+        help="Where results, patches and records go. [default: FILE with .batch]",
+    )
+    jobs: int | None = typer.Option(
+        None, "--jobs", min=1, max=256, metavar="N", help="Tasks at once. [default: one a CPU]"
+    )
+    resume: bool = typer.Option(
+        False, "--resume", help="Continue a batch that was stopped or killed, or that waits."
+    )
+    model: str | None = typer.Option(None, "--model", metavar="M", help="The model of tasks that name none.")
+    max_cost: float | None = arguments.take_number(
+        "--max-cost", "What all tasks together may cost.", "USD", least=0
+    )
+    max_tokens: int | None = typer.Option(
+        None, "--max-tokens", min=1, metavar="N", help="Tokens that all tasks together may use."
+    )
+    timeout: float | None = arguments.take_number("--timeout", "Seconds that each task may take.", "S")
+    requests: int | None = typer.Option(
+        None,
+        "--requests",
+        min=1,
+        metavar="N",
+        help="At most N requests at once to one endpoint, for all tasks together.",
+    )
+    rate: float | None = arguments.take_number(
+        "--rate", "At most N requests a minute to one endpoint, for all tasks."
+    )
+    engine: BatchEngine = typer.Option(
+        BatchEngine.LOCAL, "--engine", help="Where the tasks run: on this machine or on a Ray cluster."
+    )
+    address: str | None = typer.Option(
+        None,
+        "--address",
+        metavar="HOST:PORT",
+        help="The Ray cluster. [default: RAY_ADDRESS, or one on this machine alone]",
+    )
+    cpus: float | None = arguments.take_number(
+        "--cpus", "CPUs that Ray sets aside for each task. [default: 1]"
+    )
+    memory: float | None = arguments.take_number(
+        "--memory", "Memory that Ray sets aside for each task.", "GB"
+    )
+    keep: bool = typer.Option(False, "--keep", help="Keep the clones in which the tasks worked.")
+    no_sandbox: bool = arguments.NO_SANDBOX
+    network: bool = arguments.NETWORK
+    junit: Path | None = typer.Option(None, "--junit", metavar="FILE", help="Write the results as JUnit XML.")
+    html: Path | None = typer.Option(
+        None, "--html", metavar="FILE", help="Write the results as one HTML page."
+    )
+    plain: bool = arguments.PLAIN
+
+    def choose(self, switches: Mapping[str, bool]) -> BatchOptions:
+        """Return the options of a batch; each of its tasks is given the switches that are on."""
+        require_folders(self.junit, self.html)
+        known = {**switches, "--no-sandbox": self.no_sandbox, "--network": self.network}
+        return BatchOptions(
+            jobs=self.jobs,
+            cluster=self._choose_cluster(),
+            model=locate_model(self.model, Path()),
+            budget=Budget(cost=self.max_cost, tokens=self.max_tokens),
+            timeout=self.timeout,
+            limits=SharedLimits(at_once=self.requests, per_minute=self.rate),
+            switches=tuple(name for name, is_on in known.items() if is_on),
+            resume=self.resume,
+            keep=self.keep,
+        )
+
+    def _choose_cluster(self) -> RayCluster | None:
+        if self.engine is BatchEngine.RAY:
+            return RayCluster(address=self.address, cpus=self.cpus or 1, memory=self.memory)
+        if self.address or self.cpus or self.memory:
+            raise UsageError("--address, --cpus and --memory apply only to --engine ray")
+        return None
+
+    def run(
+        self,
+        plan: Path,
+        tasks: tuple[BatchTask, ...],
+        options: BatchOptions,
+        printed: set[str] | None = None,
+    ) -> BatchOutcome:
+        """Run a batch, with its progress on stderr, and write its reports.
+
+        With `printed` also print each result at once as JSON. Raises UsageError or ConfigError.
+        """
+        out = (self.out or plan.with_suffix(".batch")).absolute()
+        if options.cluster is not None:
+            _require_possible(options, options.cluster)
+        options = options.replace(hidden=(str(plan.absolute().parent),))
+        with (
+            open_batch(plan, out, tasks, resume=options.resume) as folders,
+            _show_progress(folders, plain=self.plain) as show_news,
+            _open_engine(options, out) as (fitted, do),
+        ):
+            tell = show_news if printed is None else partial(_tell_json, show_news, printed)
+            outcome = run_batch(folders, fitted, tell, do)
+        if outcome.missing:
+            more = " and a larger limit" if outcome.exit_code is Exit.LIMIT else ""
+            send(f"To continue, run the same command with --resume{more}.\n", sys.stderr)
+        if self.junit is not None:
+            write_result(self.junit, to_junit(outcome.results, outcome.missing))
+        if self.html is not None:
+            write_batch_page(self.html, plan, tasks, outcome)
+        return outcome
+
+
 RETRY = typer.Option(
     None, "--retry", help="With --resume: begin tasks anew that ended so. May be given several times."
 )
-BATCH_MODEL = typer.Option(None, "--model", metavar="M", help="The model of tasks that name none.")
-ALL_COST = arguments.take_number("--max-cost", "What all tasks together may cost.", "USD", least=0)
-ALL_TOKENS = typer.Option(
-    None, "--max-tokens", min=1, metavar="N", help="Tokens that all tasks together may use."
-)
-TASK_TIMEOUT = arguments.take_number("--timeout", "Seconds that each task may take.", "S")
-REQUESTS = typer.Option(
-    None,
-    "--requests",
-    min=1,
-    metavar="N",
-    help="At most N requests at once to one endpoint, for all tasks together.",
-)
-RATE = arguments.take_number("--rate", "At most N requests a minute to one endpoint, for all tasks.")
-ENGINE = typer.Option(
-    BatchEngine.LOCAL, "--engine", help="Where the tasks run: on this machine or on a Ray cluster."
-)
-CLUSTER_ADDRESS = typer.Option(
-    None,
-    "--address",
-    metavar="HOST:PORT",
-    help="The Ray cluster. [default: RAY_ADDRESS, or one on this machine alone]",
-)
-CPUS = arguments.take_number("--cpus", "CPUs that Ray sets aside for each task. [default: 1]")
-MEMORY = arguments.take_number("--memory", "Memory that Ray sets aside for each task.", "GB")
 FAIL_FAST = typer.Option(False, "--fail-fast", help="Start no more tasks once one is not verified.")
 SHUFFLE = typer.Option(
     None, "--shuffle", metavar="SEED", help="Start the tasks in a random but repeatable order."
 )
-KEEP = typer.Option(False, "--keep", help="Keep the clones in which the tasks worked.")
-JUNIT = typer.Option(None, "--junit", metavar="FILE", help="Write the results as JUnit XML.")
-BATCH_PAGE = typer.Option(None, "--html", metavar="FILE", help="Write the results as one HTML page.")
 JSON_LINES = typer.Option(False, "--json", help="Print each result as a line of JSON.")
 
 
 def batch(
+    many: ManyOptions,
     plan: Path = PLAN_FILE,
-    out: Path | None = OUT,
-    jobs: int | None = JOBS,
-    resume: bool = RESUME,
     retry: list[RetryKind] | None = RETRY,
-    model: str | None = BATCH_MODEL,
-    max_cost: float | None = ALL_COST,
-    max_tokens: int | None = ALL_TOKENS,
-    timeout: float | None = TASK_TIMEOUT,
-    requests: int | None = REQUESTS,
-    rate: float | None = RATE,
-    engine: BatchEngine = ENGINE,
-    address: str | None = CLUSTER_ADDRESS,
-    cpus: float | None = CPUS,
-    memory: float | None = MEMORY,
     fail_fast: bool = FAIL_FAST,
     shuffle: int | None = SHUFFLE,
-    keep: bool = KEEP,
     yes: bool = arguments.YES,
     no_input: bool = arguments.NO_INPUT,
-    no_sandbox: bool = arguments.NO_SANDBOX,
-    network: bool = arguments.NETWORK,
-    junit: Path | None = JUNIT,
-    html: Path | None = BATCH_PAGE,
     json: bool = JSON_LINES,
-    plain: bool = arguments.PLAIN,
 ) -> int:
     """Carry out many tasks, several at once, each in a clone of its own.
 
@@ -153,30 +213,16 @@ def batch(
     every task is verified.
     """
     arguments.choose_consent(yes=yes, no_input=no_input)
-    if retry and not resume:
+    if retry and not many.resume:
         raise UsageError("--retry is for a batch that ran before: add --resume")
-    require_folders(junit, html)
-    switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
-    options = BatchOptions(
-        jobs=jobs,
-        cluster=_choose_cluster(engine, address, cpus, memory),
-        model=locate_model(model, Path()),
-        budget=Budget(cost=max_cost, tokens=max_tokens),
-        timeout=timeout,
-        limits=SharedLimits(at_once=requests, per_minute=rate),
-        switches=tuple(name for name, is_on in switches.items() if is_on),
+    options = many.choose({"--yes": yes, "--no-input": no_input}).replace(
         seed=shuffle,
-        resume=resume,
         retry=tuple(code for kind in retry or () for code in _RETRIED[kind]),
         fail_fast=fail_fast,
-        keep=keep,
     )
-    tasks = read_plan(plan)
     printed = set[str]()
-    outcome = _run_with_progress(
-        plan, out, tasks, options, plain=plain, printed=printed if json and options.cluster is None else None
-    )
-    _write_reports(junit, html, plan, tasks, outcome)
+    is_told_at_once = json and options.cluster is None
+    outcome = many.run(plan, read_plan(plan), options, printed if is_told_at_once else None)
     if json:
         for result in outcome.results:
             if result.id not in printed:  # it was there before
@@ -186,55 +232,6 @@ def batch(
     return outcome.exit_code
 
 
-def _write_reports(
-    junit: Path | None, html: Path | None, plan: Path, tasks: tuple[BatchTask, ...], outcome: BatchOutcome
-) -> None:
-    if junit is not None:
-        write_result(junit, to_junit(outcome.results, outcome.missing))
-    if html is not None:
-        write_batch_page(html, plan, tasks, outcome)
-
-
-def _choose_cluster(
-    engine: BatchEngine, address: str | None, cpus: float | None, memory: float | None
-) -> RayCluster | None:
-    if engine is BatchEngine.RAY:
-        return RayCluster(address=address, cpus=cpus or 1, memory=memory)
-    if address or cpus or memory:
-        raise UsageError("--address, --cpus and --memory apply only to --engine ray")
-    return None
-
-
-def _run_with_progress(
-    plan: Path,
-    out: Path | None,
-    tasks: tuple[BatchTask, ...],
-    options: BatchOptions,
-    *,
-    plain: bool,
-    printed: set[str] | None = None,
-) -> BatchOutcome:
-    """Run a batch and show its progress on stderr; with `printed` also print each result at once as JSON.
-
-    Raises UsageError or ConfigError.
-    """
-    out = (plan.with_suffix(".batch") if out is None else out).absolute()
-    if options.cluster is not None:
-        _require_possible(options)
-    options = options.replace(hidden=(str(plan.absolute().parent),))
-    with (
-        open_batch(plan, out, tasks, resume=options.resume) as folders,
-        _show_progress(folders, plain=plain) as show_news,
-        _open_engine(options, out) as (fitted, do),
-    ):
-        tell = show_news if printed is None else partial(_tell_json, show_news, printed)
-        outcome = run_batch(folders, fitted, tell, do)
-    if outcome.missing:
-        more = " and a larger limit" if outcome.exit_code is Exit.LIMIT else ""
-        send(f"To continue, run the same command with --resume{more}.\n", sys.stderr)
-    return outcome
-
-
 def _tell_json(tell: TellProgress, printed: set[str], news: TaskBegun | BatchResult) -> None:
     if isinstance(news, BatchResult):
         say_json(news)
@@ -242,7 +239,7 @@ def _tell_json(tell: TellProgress, printed: set[str], news: TaskBegun | BatchRes
     tell(news)
 
 
-def _require_possible(options: BatchOptions) -> None:
+def _require_possible(options: BatchOptions, cluster: RayCluster) -> None:
     if options.limits.at_once or options.limits.per_minute:
         hint = "limit the tasks at once with --jobs, or the requests in a gateway"
         raise UsageError("--requests and --rate work on one machine only, not with --engine ray", hint=hint)
@@ -250,8 +247,7 @@ def _require_possible(options: BatchOptions) -> None:
         raise UsageError(
             "--keep does not work with --engine ray: the clones are removed on the other machines"
         )
-    assert options.cluster is not None
-    if "--network" in options.switches and (options.cluster.address or os.environ.get("RAY_ADDRESS")):
+    if "--network" in options.switches and (cluster.address or os.environ.get("RAY_ADDRESS")):
         hint = "leave out --network, or leave out --address to use this machine alone"
         raise UsageError("--network would let every task reach the shared cluster itself", hint=hint)
     if not {"--yes", "--no-input"} & {*options.switches}:
@@ -339,42 +335,18 @@ def _tabulate_outcome(outcome: BatchOutcome) -> Iterator[Line]:
     left = f", {len(outcome.missing)} not done" if outcome.missing else ""
     tokens = sum(result.usage.tokens for result in outcome.results)
     costs = [result.usage.cost_usd for result in outcome.results if result.usage.cost_usd is not None]
-    cost = f", ${sum(costs):.2f}" if costs else ""
+    cost = f", {format_money(sum(costs))}" if costs else ""
     total = format_count(len(outcome.results) + len(outcome.missing), "task")
     yield line(span(f"{total}: {counts or 'none'}{left}; {tokens:,} tokens{cost}", Style.BOLD))
 
 
 _COMPARE = "compare"
-
-
 PLAN_OR_RUNS = typer.Argument(
     ..., metavar="FILE | compare A B", help="The tasks, each with a hidden check; or two runs to compare."
 )
 
 
-def evaluate(
-    files: list[str] = PLAN_OR_RUNS,
-    out: Path | None = OUT,
-    jobs: int | None = JOBS,
-    resume: bool = RESUME,
-    model: str | None = BATCH_MODEL,
-    max_cost: float | None = ALL_COST,
-    max_tokens: int | None = ALL_TOKENS,
-    timeout: float | None = TASK_TIMEOUT,
-    requests: int | None = REQUESTS,
-    rate: float | None = RATE,
-    engine: BatchEngine = ENGINE,
-    address: str | None = CLUSTER_ADDRESS,
-    cpus: float | None = CPUS,
-    memory: float | None = MEMORY,
-    keep: bool = KEEP,
-    no_sandbox: bool = arguments.NO_SANDBOX,
-    network: bool = arguments.NETWORK,
-    junit: Path | None = JUNIT,
-    html: Path | None = BATCH_PAGE,
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
-    plain: bool = arguments.PLAIN,
-) -> int:
+def evaluate(many: ManyOptions, files: list[str] = PLAN_OR_RUNS, json: bool = arguments.JSON) -> int:
     """Run tasks and measure with hidden checks how many are resolved, or falsely verified.
 
     FILE is as for `batch`, or contains SWE-bench instances. Exit code 0 means that all tasks were examined;
@@ -382,23 +354,9 @@ def evaluate(
     """
     if files[0] == _COMPARE:
         return _compare(files[1:], json=json)
-    require_folders(junit, html)
-    cluster = _choose_cluster(engine, address, cpus, memory)
+    options = many.choose({"--no-input": True})
     plan, tasks = _read_checked(files)
-    switches = {"--no-input": True, "--no-sandbox": no_sandbox, "--network": network}
-    options = BatchOptions(
-        jobs=jobs,
-        cluster=cluster,
-        model=locate_model(model, Path()),
-        budget=Budget(cost=max_cost, tokens=max_tokens),
-        timeout=timeout,
-        limits=SharedLimits(at_once=requests, per_minute=rate),
-        switches=tuple(name for name, is_on in switches.items() if is_on),
-        resume=resume,
-        keep=keep,
-    )
-    outcome = _run_with_progress(plan, out, tasks, options, plain=plain)
-    _write_reports(junit, html, plan, tasks, outcome)
+    outcome = many.run(plan, tasks, options)
     scores = score_groups(outcome.results)
     tell_result(scores, _tabulate(scores), json=json)
     if outcome.missing and outcome.exit_code in (Exit.LIMIT, Exit.INTERRUPTED, Exit.TERMINATED):
@@ -434,19 +392,13 @@ _HEADER = ("group", "resolved", "falsely verified", "refused", "time", "tokens",
 
 
 def _tabulate(scores: tuple[Score, ...]) -> Iterator[Line]:
-    yield from _make_table(tuple((one.group, one) for one in scores))
+    yield from tabulate(_HEADER, ((clip(one.group, _GROUP), *_format_score(one)) for one in scores))
     last = scores[-1]
     if last.caveats_unresolved:
         yield line(f"{last.caveats_unresolved} verified with a caveat and not resolved")
     if last.unbegun:
         yield line(span(f"{last.unbegun} could not begin: results.jsonl says why", Style.BAD))
     yield line(span("in brackets: 95 % confidence (Wilson); time: the median of a task", Style.DIM))
-
-
-def _make_table(rows: Sequence[tuple[str, Score]]) -> Iterator[Line]:
-    heads = [span(head, Style.BOLD) for head in _HEADER]
-    table = [[span(text) for text in (clip(name, _GROUP), *_format_score(score))] for name, score in rows]
-    yield from (line(*row) for row in fill_columns([heads, *table]))
 
 
 def _format_score(one: Score) -> tuple[str, ...]:
@@ -456,7 +408,7 @@ def _format_score(one: Score) -> tuple[str, ...]:
         str(one.refused),
         format_duration(one.seconds) if one.seconds else "-",
         _format_count(one.tokens),
-        "-" if one.cost_usd is None else f"${one.cost_usd:.2f}",
+        "-" if one.cost_usd is None else format_money(one.cost_usd),
     )
 
 
@@ -472,7 +424,8 @@ def _format_count(number: int) -> str:
 
 def _contrast(found: Comparison, names: list[str]) -> Iterator[Line]:
     yield line(f"first: {names[0]}   second: {names[1]}", hang=4)
-    yield from _make_table((("first", found.first), ("second", found.second)))
+    pair = {"first": found.first, "second": found.second}
+    yield from tabulate(_HEADER, ((name, *_format_score(score)) for name, score in pair.items()))
     tasks = format_count(found.tasks, "task")
     yield line(f"{tasks}: both resolve {found.both}, neither {found.neither}")
     yield line(f"only the first: {len(found.first_only)}  {list_some(found.first_only)}", hang=4)

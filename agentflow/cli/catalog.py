@@ -55,7 +55,7 @@ from agentflow.store.journal import load_runs
 from agentflow.store.reading import find
 from agentflow.tools.registry import WEB, Toolbox, make_standard_toolbox, to_spec
 from agentflow.tools.todos import make_todo_update
-from agentflow.view.text import BLANK, Line, Style, column, label_row, line, send, span
+from agentflow.view.text import BLANK, Line, Style, draw_entry, label_row, line, send, span, tabulate
 from agentflow.workspace.git import open_repository
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ commands = make_group()
 
 
 def _find_root() -> Path:
-    """Return the repository here, or this folder where there is none."""
     try:
         return open_repository(Path()).root
     except ConfigError:
@@ -90,13 +89,6 @@ def _load_content_here() -> Content:
 
 def _warn(warnings: Iterable[str]) -> None:
     send("".join(f"{make_visible(warning)}\n" for warning in warnings), sys.stderr)
-
-
-def _draw_entry(name: str, note: str, texts: dict[str, str]) -> Iterator[Line]:
-    yield line(span(name, Style.BOLD), span(f"  {note}", Style.DIM))
-    for label, text in texts.items():
-        if text:
-            yield line("  ", *([span(f"{label}  ", Style.DIM)] if label else []), span(text), hang=4)
 
 
 def _draw_facts(row: dict[str, Any], *labels: str) -> Iterator[Line]:
@@ -135,8 +127,8 @@ def list_agents(json: bool = JSON) -> None:
     rows = [_to_role_row(role) for role in content.roles.all]
     lines: list[Line] = []
     for row in rows:
-        texts = {"": row["description"]} | {key: ", ".join(row[key]) for key in ("tools", "skills")}
-        lines += _draw_entry(row["name"], row["tier"], texts)
+        given = (f"{key}  {', '.join(row[key])}" for key in ("tools", "skills") if row[key])
+        lines += draw_entry(row["name"], row["tier"], (row["description"], *given))
     tell_result(rows, lines, json=json)
     if json:
         return
@@ -188,8 +180,6 @@ Fact = tuple[str, str, str]
 
 
 class ResolvedRole(Record):
-    """A role as it would run here."""
-
     role: Role
     prompt: str
     facts: tuple[Fact, ...]
@@ -198,7 +188,6 @@ class ResolvedRole(Record):
     """The offered tools, including the one that ends its run."""
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the details beyond the role's own file as plain values."""
         return {
             "limits": to_builtins(self.role.limits),
             "prompt": self.prompt,
@@ -306,16 +295,17 @@ def ignore_event(_: object) -> None:
 def list_tools(json: bool = JSON) -> None:
     """List the tools with category, effect and roles."""
     rows = [{**_to_tool_row(tool), "roles": roles} for tool, roles in _find_tools().values()]
-    lines = (
-        line(
-            column(row["name"], 17, Style.BOLD),
-            column(row["category"], 8, Style.DIM),
-            column(row["effect"], 9, Style.DIM),
-            span(row["description"]),
-            span(f"  {', '.join(row['roles']) or 'no role here'}", Style.DIM),
-            hang=4,
-        )
-        for row in rows
+    lines = tabulate(
+        ("tool", "kind", "effect", "what it does, and who has it"),
+        (
+            (
+                span(row["name"], Style.BOLD),
+                row["category"],
+                row["effect"],
+                f"{row['description']}  {', '.join(row['roles']) or 'no role here'}",
+            )
+            for row in rows
+        ),
     )
     tell_result(rows, lines, json=json)
 
@@ -379,7 +369,7 @@ def list_skills(task: str | None = USED_IN, json: bool = JSON, folder: Path = FO
     lines: list[Line] = []
     for row in rows:
         users = ", ".join(filter(None, (row["owner"], *row["consumers"]))) or _UNOWNED
-        lines += _draw_entry(row["name"], row["source"], {"": row["description"], "roles": users})
+        lines += draw_entry(row["name"], row["source"], (row["description"], f"roles  {users}"))
     tell_result(rows, lines, json=json)
     if not json:
         _warn(content.warnings)
@@ -436,8 +426,6 @@ def _to_skill_row(skill: Skill, content: Content) -> dict[str, Any]:
 
 
 class OpenedSkill(Record):
-    """A skill that a run opened, and why."""
-
     skill: str
     role: str
     run: int
@@ -471,8 +459,7 @@ def list_prompt_commands(json: bool = JSON, folder: Path = FOLDER) -> None:
         called = f"/{row['name']} {row['argument_hint']}".rstrip()
         state = row["source"] if row["trusted"] else f"{row['source']}, not trusted: agentflow trust"
         place = f"{state}, {row['folder']}" if row["folder"] else state
-        lines.append(line(column(called, 32, Style.BOLD), span(f"  {row['description']}"), hang=4))
-        lines.append(line("  ", span(place, Style.DIM), hang=4))
+        lines += draw_entry(called, place, [row["description"]])
     if not rows:
         lines.append("There are no commands here. A file .claude/commands/NAME.md is called as /NAME.")
     lines += (line(span(f"! {warning}", Style.WARN), hang=2) for warning in known.warnings)

@@ -5,9 +5,9 @@ import shlex
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from inspect import signature
+from inspect import getdoc, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,157 +28,141 @@ if TYPE_CHECKING:
     from typer._click.core import Context
 
 
-_EXAMPLES = {
-    "task": "make the failing tests pass",
-    "ask": "where are discounts computed?",
-    "demo": "demo",
-    "explore": "--focus src/billing",
-    "batch": "tasks.jsonl --jobs 4",
-    "eval": "tasks.yaml --model repair",
-    "resume": "20260102T03",
-    "commit": "--branch fix-paging",
-    "say": "leave the public functions as they are",
-    "learn": "the tests need TZ=UTC",
-    "undo": "--dry-run",
-    "answer": "B",
-    "approve": 'p3-1 --comment "only this once"',
-    "deny": 'p3-1 --reason "use the staging server"',
-    "tasks": "--json",
-    "sessions": "--json",
-    "web": "--port 8642",
-    "log": "20260102T03",
-    "evidence": "ev-0002",
-    "report": "--html report.html",
-    "stats": "--plot",
-    "route": "fix the off-by-one in pager.py",
-    "agents": "show implementer",
-    "skills": "list",
-    "commands": "list",
-    "hooks": "list",
-    "tools": "show Edit",
-    "memory": "search rounding of discounts",
-    "verify": "--junit checks.xml",
-    "replay": "20260102T03",
-    "export": "20260102T03 task.agentflow",
-    "import": "task.agentflow",
-    "plugins": "add ./review-kit",
-    "mcp": "test",
-    "ci": "--base origin/main",
-    "acp": "--model anthropic",
-    "config": "--explain",
-    "permissions": 'test "git push" --role implementer',
-}
-"""What stands after a command in its example."""
+_TABLE = """\
+Run
+  task         task                   make the failing tests pass
+    Carry out a task and verify the result with the repository's own checks.
+  ask          task                   where are discounts computed?
+    Answer a question about this repository. No file is changed.
+  plan         task                   add a --json option to the export command
+    Plan a change; once you agree to the plan, carry it out in the same conversation.
+  demo         task                   demo
+    Fix a real bug in a bundled example, without a key or a network.
+  explore      task                   --focus src/billing
+    Explore a repository in depth and write down what was found.
+  batch        batch                  tasks.jsonl --jobs 4
+    Carry out many tasks, several at once, each in a clone of its own.
+  eval         batch:evaluate         tasks.yaml --model repair
+    Run tasks and measure with hidden checks how many are resolved, or falsely verified.
+  resume       waiting:resume_task    20260102T03
+    Continue a stopped, killed or waiting task from where it left off.
+  commit       task                   --branch fix-paging
+    Commit exactly what a verified task changed. Your other changes are left alone.
+  say          waiting:say_to_task    leave the public functions as they are
+    Send a message to a running task. The working role reads it before its next turn.
+  learn        memory                 the tests need TZ=UTC
+    Keep a fact about this repository for later tasks.
+  cancel       waiting:stop_task
+    Stop a task. `resume` can still continue it.
+  undo         waiting:restore_files  --dry-run
+    Restore the files to their state before a task. Your later edits are kept.
+Decide
+  answer       waiting:answer_task    B
+    Answer a task's question and continue the task.
+  approve      waiting                p3-1 --comment "only this once"
+    Approve a tool call or changed checks that wait for you.
+  deny         waiting                p3-1 --reason "use the staging server"
+    Deny a tool call or changed checks that wait for you.
+Look
+  tasks        tasks                  --json
+    List the tasks of this repository, newest first.
+  status       tasks
+    Show where a task stands, or how it ended.
+  why          tasks
+    Show what decided how a task ended, and what to do next.
+  sessions     session                --json
+    List the sessions of this repository.
+  watch        tasks
+    Follow a task as it runs, from any terminal.
+  web          servers                --port 8642
+    Show the tasks of this repository in the browser, live, and decide there.
+  log          tasks                  20260102T03
+    Show what happened in a task, step by step.
+  evidence     tasks                  ev-0002
+    Show the commands that a task ran, or one of them with its output.
+  report       tasks                  --html report.html
+    Show the result of a task, or write it as an HTML page or a comment for a pull request.
+  stats        tasks                  --plot
+    Show the results, cost and time of all tasks, by week and by route.
+  route        explain                fix the off-by-one in pager.py
+    Show how a task would be classified and which roles would run.
+  agents       catalog                show implementer
+    List, show or write roles.
+  skills       catalog                list
+    List, show, write or test skills.
+  commands     catalog                list
+    List the commands that you can call as /name.
+  hooks        explain                list
+    List, write or test hooks.
+  tools        catalog                show Edit
+    List the tools, or show one.
+  memory       memory                 search rounding of discounts
+    List, search, edit or forget what tasks remember of this repository.
+Prove
+  verify       verify:verify_here     --junit checks.xml
+    Run this repository's checks, or re-run the checks recorded for a task.
+  replay       verify                 20260102T03
+    Run a task again from its recorded model replies and compare.
+  export       verify:export_bundle   20260102T03 task.agentflow
+    Write a task into one file: its record, evidence, change and model replies.
+  import       verify:import_bundle   task.agentflow
+    Read a task from a file into this repository, if the file is undamaged.
+Set up
+  init         config
+    Set up this repository. Existing files are left alone.
+  trust        trust
+    Review and trust this repository's hooks, roles, rules and checks. Any later change asks again.
+  plugins      trust                  add ./review-kit
+    Add, list, update or remove plugins.
+  mcp          servers                test
+    List and try MCP servers, or serve agentflow as one.
+  ci           verify                 --base origin/main
+    Re-verify the tasks that a pull request names, without a key or a model.
+  acp          servers                --model anthropic
+    Serve an editor over stdin and stdout.
+  config       config                 --explain
+    Show each setting and where it came from.
+  models       models                 --model openrouter/qwen/qwen3-coder
+    Show the model of each tier and its price, and which providers can be reached.
+  check        config
+    Validate settings, roles, skills and hooks.
+  doctor       config
+    Test the sandbox and report what is installed and configured.
+  permissions  explain                test "git push" --role implementer
+    Show how the permission rules decide a command.
+"""
+"""The groups; in each its commands, with what stands after a command in its example, and their summaries.
+
+The second word is the module in `agentflow/cli/`, with the function or group after a colon where its name is
+not the command's.
+"""
 
 
 class CommandRow(NamedTuple):
-    """A row of the table; the function's docstring begins with the summary."""
-
     name: str
     module: str
-    """In `agentflow/cli/`, with the function or group after a colon where its name is not the command's."""
+    example: str
     summary: str
 
-    @property
-    def example(self) -> str:
-        return f"agentflow {self.name} {_EXAMPLES.get(self.name, '')}".rstrip()
+
+def _read_table() -> Iterator[tuple[str, CommandRow]]:
+    group, rows = "", iter(_TABLE.splitlines())
+    for row in rows:
+        if not row.startswith(" "):
+            group = row
+            continue
+        name, module, *words = row.split(maxsplit=2)
+        yield group, CommandRow(name, module, " ".join(("agentflow", name, *words)), next(rows).strip())
 
 
-_RUN = (
-    CommandRow("task", "task", "Carry out a task and verify the result with the repository's own checks."),
-    CommandRow("ask", "task", "Answer a question about this repository. No file is changed."),
-    CommandRow("demo", "task", "Fix a real bug in a bundled example, without a key or a network."),
-    CommandRow("explore", "task", "Explore a repository in depth and write down what was found."),
-    CommandRow("batch", "batch", "Carry out many tasks, several at once, each in a clone of its own."),
-    CommandRow(
-        "eval",
-        "batch:evaluate",
-        "Run tasks and measure with hidden checks how many are resolved, or falsely verified.",
-    ),
-    CommandRow(
-        "resume", "waiting:resume_task", "Continue a stopped, killed or waiting task from where it left off."
-    ),
-    CommandRow(
-        "commit", "task", "Commit exactly what a verified task changed. Your other changes are left alone."
-    ),
-    CommandRow(
-        "say",
-        "waiting:say_to_task",
-        "Send a message to a running task. The working role reads it before its next turn.",
-    ),
-    CommandRow("learn", "memory", "Keep a fact about this repository for later tasks."),
-    CommandRow("cancel", "waiting:stop_task", "Stop a task. `resume` can still continue it."),
-    CommandRow(
-        "undo",
-        "waiting:restore_files",
-        "Restore the files to their state before a task. Your later edits are kept.",
-    ),
-)
-_DECIDE = (
-    CommandRow("answer", "waiting:answer_task", "Answer a task's question and continue the task."),
-    CommandRow("approve", "waiting", "Approve a tool call or changed checks that wait for you."),
-    CommandRow("deny", "waiting", "Deny a tool call or changed checks that wait for you."),
-)
-_LOOK = (
-    CommandRow("tasks", "tasks", "List the tasks of this repository, newest first."),
-    CommandRow("status", "tasks", "Show where a task stands, or how it ended."),
-    CommandRow("why", "tasks", "Show what decided how a task ended, and what to do next."),
-    CommandRow("sessions", "session", "List the sessions of this repository."),
-    CommandRow("watch", "tasks", "Follow a task as it runs, from any terminal."),
-    CommandRow("web", "servers", "Show the tasks of this repository in the browser, live, and decide there."),
-    CommandRow("log", "tasks", "Show what happened in a task, step by step."),
-    CommandRow("evidence", "tasks", "Show the commands that a task ran, or one of them with its output."),
-    CommandRow(
-        "report",
-        "tasks",
-        "Show the result of a task, or write it as an HTML page or a comment for a pull request.",
-    ),
-    CommandRow("stats", "tasks", "Show the results, cost and time of all tasks, by week and by route."),
-    CommandRow("route", "explain", "Show how a task would be classified and which roles would run."),
-    CommandRow("agents", "catalog", "List, show or write roles."),
-    CommandRow("skills", "catalog", "List, show, write or test skills."),
-    CommandRow("commands", "catalog", "List the commands that you can call as /name."),
-    CommandRow("hooks", "explain", "List, write or test hooks."),
-    CommandRow("tools", "catalog", "List the tools, or show one."),
-    CommandRow("memory", "memory", "List, search, edit or forget what tasks remember of this repository."),
-)
-_PROVE = (
-    CommandRow(
-        "verify",
-        "verify:verify_here",
-        "Run this repository's checks, or re-run the checks recorded for a task.",
-    ),
-    CommandRow("replay", "verify", "Run a task again from its recorded model replies and compare."),
-    CommandRow(
-        "export",
-        "verify:export_bundle",
-        "Write a task into one file: its record, evidence, change and model replies.",
-    ),
-    CommandRow(
-        "import",
-        "verify:import_bundle",
-        "Read a task from a file into this repository, if the file is undamaged.",
-    ),
-)
-_SET_UP = (
-    CommandRow("init", "config", "Set up this repository. Existing files are left alone."),
-    CommandRow(
-        "trust",
-        "trust",
-        "Review and trust this repository's hooks, roles, rules and checks. Any later change asks again.",
-    ),
-    CommandRow("plugins", "trust", "Add, list, update or remove plugins."),
-    CommandRow("mcp", "servers", "List and try MCP servers, or serve agentflow as one."),
-    CommandRow("ci", "verify", "Re-verify the tasks that a pull request names, without a key or a model."),
-    CommandRow("acp", "servers", "Serve an editor over stdin and stdout."),
-    CommandRow("config", "config", "Show each setting and where it came from."),
-    CommandRow("check", "config", "Validate settings, roles, skills and hooks."),
-    CommandRow("doctor", "config", "Test the sandbox and report what is installed and configured."),
-    CommandRow("permissions", "explain", "Show how the permission rules decide a command."),
-)
-GROUPS = {"Run": _RUN, "Decide": _DECIDE, "Look": _LOOK, "Prove": _PROVE, "Set up": _SET_UP}
+GROUPS: dict[str, list[CommandRow]] = {}
+for _group, _row in _read_table():
+    GROUPS.setdefault(_group, []).append(_row)
 COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
-_EVERYDAY = ("demo", "init", "task", "ask", "status", "why", "evidence", "resume", "commit", "undo", "verify")
+_EVERYDAY = (
+    *("demo", "init", "task", "ask", "plan", "status"),
+    *("why", "evidence", "resume", "commit", "undo", "verify"),
+)
 _ALL = ["help", "all"]
 
 
@@ -262,12 +246,13 @@ def _build(command: CommandRow) -> "ClickCommand":
         built = get_command(found)
         built.help = command.summary
     else:
-        from agentflow.cli.arguments import TextCommand
+        from agentflow.cli.arguments import TextCommand, spread_options
 
         is_text = "words" in signature(found).parameters
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        alone.command(cls=TextCommand if is_text else None)(found)
+        alone.command(cls=TextCommand if is_text else None)(spread_options(found))
         built = get_command(alone)
+        built.help = getdoc(found) or command.summary
     built.name = command.name
     built.epilog = f"Example: {command.example}"
     return built

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -12,29 +11,18 @@ from urllib.parse import urlsplit
 import typer
 
 from agentflow.api.boundary import TaskRequest, describe_sandbox, make_sandbox, open_sandbox
-from agentflow.api.models import choose_tiers, find_endpoint
+from agentflow.api.models import choose_tiers
 from agentflow.api.trust import find_root_of, list_untrusted, load_project_at, load_trust_here
 from agentflow.api.verification import run_checks
 from agentflow.checks.detect import detect
 from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.models import ProviderState, draw_providers, find_models
 from agentflow.cli.printing import tell_result
 from agentflow.core.check_command import format_command
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, NoSandbox, advise_on_os_error
 from agentflow.core.record import Record, to_builtins
 from agentflow.frontmatter import write_atomic
-from agentflow.model.endpoint import choose_endpoint
-from agentflow.model.tiers import (
-    ANTHROPIC,
-    DEEP,
-    FAST,
-    MESSAGES,
-    find_price,
-    list_ids,
-    list_models,
-    list_providers,
-    parse_choice,
-    split_id,
-)
+from agentflow.model import tiers
 from agentflow.process import capture
 from agentflow.redact import format_count, to_one_line
 from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, attack_profiles
@@ -43,7 +31,6 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.settings import (
     MODEL_VARIABLES,
     PROJECT_FILE,
-    PROVIDERS,
     Project,
     Settings,
     apply_project,
@@ -53,7 +40,7 @@ from agentflow.settings import (
     tighten,
 )
 from agentflow.trust import fingerprint_file, record_trust
-from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
+from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span, tabulate
 from agentflow.view.words import pass_mark
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.ignored_files import write_shared_block
@@ -67,7 +54,6 @@ def config(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
-    """Show each setting and where it came from."""
     rows = _list_settings(folder)
     parts = _explain(folder) if explain else {}
     tell_result({"settings": rows, **parts}, _draw_settings(rows, parts), json=json)
@@ -123,18 +109,20 @@ def _list_settings(folder: Path) -> list[dict[str, Any]]:
 
 
 def _list_models(settings: Settings) -> list[str]:
-    """Return the models of each tier with their prices."""
     name = choose_model_name(None, settings, os.environ)
-    if not parse_choice(name).is_live:
+    if not tiers.parse_choice(name).is_live:
         return [f"{name}: for both tiers"]
-    models, kind = choose_tiers(settings, name).models, parse_choice(name).kind
+    models, kind = choose_tiers(settings, name).models, tiers.parse_choice(name).kind
 
     def add_price(model: str) -> str:
-        price = find_price(model, kind, settings)
+        price = tiers.find_price(model, kind, settings)
         cost = f"{price.input:g} / {price.output:g} USD a million tokens" if price else "price unknown"
         return f"{model} ({cost})"
 
-    return [f"{tier}: {', then '.join(map(add_price, list_ids(tier, models)))}" for tier in (DEEP, FAST)]
+    return [
+        f"{tier}: {', then '.join(map(add_price, tiers.list_ids(tier, models)))}"
+        for tier in (tiers.DEEP, tiers.FAST)
+    ]
 
 
 def _list_instructions(git: Git) -> Iterator[str]:
@@ -261,7 +249,7 @@ def find_setup(git: Git) -> dict[str, Any]:
         "checks": checks,
         "sandbox": level.removeprefix("sandbox: "),
         "model": model,
-        "models": list_models(model, settings),
+        "models": tiers.list_models(model, settings),
         "untrusted": left,
         "next": f"agentflow {then}",
     }
@@ -281,7 +269,6 @@ def _draw_setup(setup: dict[str, Any]) -> Iterator[Line]:
 
 
 def draw_surroundings(setup: dict[str, Any]) -> Iterator[Line]:
-    """Yield the checks, the sandbox and the model of a repository."""
     checks = setup["checks"]
     if not checks:
         none = "not detected without a sandbox" if checks is None else "none found"
@@ -325,30 +312,15 @@ _PROGRAMS = {
     "bwrap": ": the sandbox keeps less apart; install the package bubblewrap",
 }
 """What a user lacks without a program, and what mends it."""
-_REACH_SECONDS = 3.0
 _KNOWN_GAPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"sockets of services": WHO, ATTRIBUTES: ("implementer", CHECKS)}
 )
 """What a partial sandbox does not isolate, and for which callers."""
-_NAME = 29
-_MARK = 9
 _MARKS = MappingProxyType(
     {None: ("allowed", Style.DIM), True: ("blocked", Style.PLAIN), False: ("OPEN", Style.BAD)}
 )
-_HEADS = ("reader", "writer", "checks")
-"""The column titles of the callers in WHO."""
-
-
-class ProviderState(Record):
-    """A provider of the Chat Completions API that is set up or asked."""
-
-    name: str
-    endpoint: str
-    key: str
-    """Whether there is one, and in which variable."""
-    models: tuple[str, ...]
-    """What the tiers ask it for."""
-    reachable: bool
+_HEADS = ("attack", "reader", "writer", "checks")
+"""The callers are those in WHO."""
 
 
 class Diagnosis(Record):
@@ -360,11 +332,6 @@ class Diagnosis(Record):
     attacks: tuple[Attack, ...]
     programs: dict[str, str]
     model: str
-    endpoint: str
-    credentials: tuple[str, ...]
-    """Their kinds."""
-    reachable: bool | None
-    """None for a model that needs no network."""
     providers: tuple[ProviderState, ...]
     settings: str
     checks: tuple[str, ...] | None
@@ -386,10 +353,7 @@ def _examine_machine(folder: Path) -> Diagnosis:
     ability = sandbox.ability
     places = sandbox.find_hidden_places()
     path = find_folders(os.environ).config
-    model = choose_model_name(None, settings, os.environ)
-    settings = choose_tiers(settings, model)
-    is_asked = ANTHROPIC in list_providers(model, settings)
-    address, credentials = _find_endpoint(settings) if is_asked else ("", ())
+    found = find_models(None, settings)
     return Diagnosis(
         sandbox=ability.level,
         reason=ability.reason,
@@ -398,11 +362,8 @@ def _examine_machine(folder: Path) -> Diagnosis:
         if ability.level is Level.NONE
         else attack_profiles(sandbox.replace(opened=SandboxOpenings())),
         programs={name: _read_version(name) for name in _PROGRAMS},
-        model=model,
-        endpoint=address,
-        credentials=credentials,
-        reachable=_is_reachable(address) if address else None,
-        providers=tuple(_list_providers(model, settings)),
+        model=found.model,
+        providers=found.providers,
         settings=str(path) if path.is_file() else "",
         checks=_list_checks(folder, sandbox),
         hidden=tuple(str(place) for place in places.hidden),
@@ -430,16 +391,7 @@ def _list_findings(found: Diagnosis) -> Iterator[Line]:
         yield label_row(name, text)
     yield BLANK
     yield label_row("model", span(found.model))
-    if found.endpoint:
-        answers = "  answers" if found.reachable else "  does not answer"
-        yield label_row("endpoint", span(found.endpoint), span(answers))
-        names = ", ".join(found.credentials)
-        yield label_row("key", span(f"{names} present") if names else span("none", Style.WARN))
-    for each in found.providers:
-        answers = "  answers" if each.reachable else "  does not answer"
-        where = f"{each.endpoint}{answers}" if each.endpoint else "cannot be asked"
-        yield label_row(each.name, span(where))
-        yield label_row("", span(each.key), span("".join(f"  {model}" for model in each.models), Style.DIM))
+    yield from draw_providers(found.providers)
     yield label_row("settings", span(found.settings or "none: every setting has its default"))
     if found.checks is not None:
         yield label_row("checks", span("; ".join(found.checks) or "none found in this repository"))
@@ -464,12 +416,11 @@ def _draw_attacks(found: Diagnosis) -> Iterator[Line]:
         result = span(f"{open_ways} not blocked", Style.BAD) if open_ways else span("all blocked", Style.GOOD)
         yield label_row("attacks", span(f"{len(found.attacks)} on each profile: "), result)
         yield BLANK
-        heads = (column(head, _MARK, Style.DIM) for head in _HEADS)
-        yield line(column("  attack", _NAME, Style.DIM), *heads)
-    for attack in found.attacks:
-        marks = (_MARKS[attack.held.get(who)] for who in WHO)
-        cells = (column(text, _MARK, style) for text, style in marks)
-        yield line(pass_mark(all(attack.held.values())), column(attack.name, _NAME - 2), *cells)
+    rows = (
+        [span(attack.name), *(span(*_MARKS[attack.held.get(who)]) for who in WHO)] for attack in found.attacks
+    )
+    marks = [pass_mark(all(attack.held.values())) for attack in found.attacks]
+    yield from tabulate(_HEADS, rows, marks=marks) if marks else ()
 
 
 def _read_version(name: str) -> str:
@@ -481,56 +432,6 @@ def _read_version(name: str) -> str:
     except OSError:
         return ""
     return said.stdout.decode("utf-8", "replace").partition("\n")[0].strip()
-
-
-def _find_endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
-    found = choose_endpoint(os.environ, settings)
-    kinds = (("API key", found.key), ("token", found.token))
-    return _show_address(found.address), tuple(kind for kind, secret in kinds if secret is not None)
-
-
-def _show_address(address: str, path: str = "") -> str:
-    place = urlsplit(address)
-    port = f":{place.port}" if place.port else ""
-    return f"{place.scheme}://{place.hostname or ''}{port}{path}"
-
-
-def _list_providers(name: str, settings: Settings) -> Iterator[ProviderState]:
-    """Yield the providers that the tiers ask, that the settings name, or whose variables are set."""
-    asked = list_providers(name, settings)
-    ids = [id_ for tier in (DEEP, FAST) for id_ in list_ids(tier, settings.models)] if asked else []
-    served = [split_id(id_, parse_choice(name).kind, settings) for id_ in dict.fromkeys(ids)]
-    for provider in dict.fromkeys((*asked, *settings.providers, *PROVIDERS)):
-        known = settings.find_provider(provider)
-        variables = (known.api_key_env, known.endpoint_env)
-        is_set_up = provider in settings.providers or any(os.environ.get(each or "") for each in variables)
-        if provider in MESSAGES or not (provider in asked or is_set_up):
-            continue
-        address = ""
-        try:
-            found = find_endpoint(provider, settings, os.environ)
-            address = _show_address(found.address, urlsplit(found.address).path)
-            key = f"{found.lacks} missing" if found.lacks else "no key"
-            key = f"{known.api_key_env or 'key'} present" if found.secrets else key
-        except AgentflowError as error:
-            key = str(error)
-        yield ProviderState(
-            name=provider,
-            endpoint=address,
-            key=key,
-            models=tuple(model for of, model in served if of == provider),
-            reachable=bool(address) and _is_reachable(address),
-        )
-
-
-def _is_reachable(address: str) -> bool:
-    place = urlsplit(address)
-    port = place.port or (443 if place.scheme == "https" else 80)
-    try:
-        with socket.create_connection((place.hostname or "", port), _REACH_SECONDS):
-            return True
-    except OSError:
-        return False
 
 
 def _list_checks(folder: Path, sandbox: Sandbox) -> tuple[str, ...] | None:

@@ -16,7 +16,7 @@ from agentflow.core.points import HookEvent, Point
 from agentflow.core.record import to_builtins
 from agentflow.core.routing import ROLE_OF, Access, Classification
 from agentflow.core.task import Phase
-from agentflow.view.text import Line, Style, column, label_row, line, span
+from agentflow.view.text import Line, Style, column, draw_entry, label_row, line, span
 from agentflow.view.words import list_reasons
 from agentflow.workspace.git import open_repository
 
@@ -158,10 +158,8 @@ def list_hooks(json: bool = JSON) -> None:
 
 def _draw_hook(known: "KnownHook") -> Iterator[Line]:
     matcher = f" {known.hook.matcher}" if known.hook.matcher else ""
-    style = Style.GOOD if known.runs else Style.WARN
-    yield line(span(f"{known.hook.point}{matcher}  ", Style.BOLD), span(known.state, style))
-    yield line(f"  {known.name}", hang=4)
-    yield line(span(f"  {known.hook.source}", Style.DIM), hang=4)
+    state = span(known.state, Style.GOOD if known.runs else Style.WARN)
+    return draw_entry(f"{known.hook.point}{matcher}", state, (known.name, span(known.hook.source, Style.DIM)))
 
 
 @hooks.command(name="new", epilog="Example: agentflow hooks new PreToolUse --name no-migrations")
@@ -239,7 +237,6 @@ def _try(known: "KnownHook", event: HookEvent) -> dict[str, Any]:
 
 
 def _describe(hook: Hook, fired: "ScriptRun") -> dict[str, Any]:
-    """Return the decision and the output of a hook that ran."""
     from agentflow.hooks.chain import judge_answer
 
     decision, reason = judge_answer(hook, fired.answer)

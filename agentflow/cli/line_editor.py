@@ -38,6 +38,7 @@ _STOPS = frozenset({"s", "stop", "/stop", "/quit"})
 _MOST = 50
 _HISTORY = "history"
 _PROMPT = "> "
+_PLAN = "/plan "
 _START_SECONDS = 5.0
 _MOST_QUEUED = 3
 _MENU_ROWS = 8
@@ -93,6 +94,7 @@ class LineEditor:
         self._is_colourless = plain or bool(os.environ.get("NO_COLOR"))
         bindings = KeyBindings()
         bindings.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
+        bindings.add("s-tab")(_toggle_plan)
         self._lines = self._open(bindings)
 
     def _open(self, bindings: KeyBindings, *, erase: bool = False) -> PromptSession[str]:
@@ -128,6 +130,13 @@ class LineEditor:
         work = WorkPrompt(lambda bindings: self._open(bindings, erase=True), painter, take)
         work.prompt = self._highlight(_PROMPT).value
         return work
+
+
+def _toggle_plan(event: KeyPressEvent) -> None:
+    """Have the line planned first, or no longer."""
+    text = event.current_buffer.text
+    is_planned = text.startswith(_PLAN)
+    event.current_buffer.document = Document(text.removeprefix(_PLAN) if is_planned else f"{_PLAN}{text}")
 
 
 def _leave_room(session: PromptSession[str]) -> int:
@@ -195,7 +204,6 @@ class WorkPrompt:
         return bindings
 
     def open(self, default: str = "") -> None:
-        """Show the region and the input line."""
         self._ready.clear()
         self._closed = threading.Event()
         self.note = ""
@@ -207,7 +215,6 @@ class WorkPrompt:
         threading.Thread(target=self._look, args=(self._closed,), daemon=True).start()
 
     def show(self, board: Board, text: str) -> None:
-        """Take the newest board, and write finished lines above the region."""
         with self._lock:
             self._board = board
             if text:
@@ -223,7 +230,6 @@ class WorkPrompt:
         return self._thread is not None and self._ready.is_set() and self._prompt.app.is_running
 
     def close(self) -> None:
-        """Take the region and the input line away; what was typed stays in `typed`."""
         if self._thread is None:
             return
         self._closed.set()
@@ -298,7 +304,6 @@ class Steering:
         self.pauses = PauseSwitch(self._tell_pause)
 
     def open_screen(self, store: TaskStore, medium: Medium) -> "WorkPrompt | _LineReader":
-        """Show a task at work, and listen to the person."""
         self._store, self._queued = store, []
         store.observers.append(self._note)
         if medium.live and not self._editor.plain:
@@ -389,18 +394,15 @@ class _LineReader:
         self._thread: threading.Thread | None = None
 
     def open(self, _: str = "") -> None:
-        """Listen until it is closed."""
         self._closed.clear()
         self._thread = threading.Thread(target=self._listen, name="agentflow-input", daemon=True)
         self._thread.start()
 
     def show(self, _: Board, text: str) -> None:
-        """Write finished lines."""
         if text:
             send(text, sys.stderr)
 
     def close(self) -> None:
-        """Listen no longer."""
         self._closed.set()
         if self._thread is not None:
             self._thread.join()

@@ -1,6 +1,8 @@
 """`memory` shows and changes what earlier tasks left; `learn` adds to it."""
 
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import typer
@@ -12,7 +14,7 @@ from agentflow.core.errors import StateError, UsageError
 from agentflow.memory.entry import EntryKind, MemoryEntry
 from agentflow.memory.file import to_row
 from agentflow.redact import to_one_line
-from agentflow.view.text import Line, Style, line, span
+from agentflow.view.text import Line, Style, line, span, tabulate
 from agentflow.workspace.git import open_repository
 
 memory = make_group()
@@ -27,18 +29,16 @@ _SHOWN = 200
 _EMPTY = "No memory of this repository yet. Tasks add to it, and so does `agentflow learn TEXT`."
 
 
-def _draw(entry: MemoryEntry, why: str = "") -> Line:
-    against = span(f"  set aside: {entry.against}", Style.WARN) if entry.against else span("")
-    told = span(f"  ({why})" if why else "", Style.DIM)
-    text = to_one_line(entry.text, _SHOWN)
-    return line(
-        f"{entry.id:>5}  {entry.kind:<8}  ",
-        span(text),
-        span(f"  {entry.origin}", Style.DIM),
-        told,
-        against,
-        hang=17,
-    )
+def _tabulate(entries: Iterable[MemoryEntry], notes: Iterable[str] = ()) -> Iterator[Line]:
+    """Yield entries in a table; `notes` say why a search found each."""
+    rows = []
+    for entry, note in zip_longest(entries, notes, fillvalue=""):
+        assert isinstance(entry, MemoryEntry)
+        against = f"set aside: {entry.against}" if entry.against else ""
+        about = "  ".join(filter(None, (entry.origin, f"({note})" if note else "", against)))
+        text = f"{to_one_line(entry.text, _SHOWN)}  {about}"
+        rows.append((str(entry.id), entry.kind, span(text, Style.WARN if against else Style.PLAIN)))
+    return tabulate(("id", "kind", "text and source"), rows)
 
 
 @memory.command("list", epilog="Example: agentflow memory list --kind learning")
@@ -47,8 +47,7 @@ def list_entries(
 ) -> None:
     """List what is remembered of this repository."""
     found = list_memory(open_repository(folder), kind, most)
-    rows = [*map(_draw, found)] or [line(_EMPTY)]
-    tell_result([to_row(one) for one in found], rows, json=json)
+    tell_result([to_row(one) for one in found], _tabulate(found) if found else (_EMPTY,), json=json)
 
 
 @memory.command("show", epilog="Example: agentflow memory show 12")
@@ -71,8 +70,12 @@ def search_entries(
         hits = opened.search(text, 10, kind=kind) if opened else ()
     if opened and opened.fault:
         show((line(f"searched by words alone: {opened.fault}"),), sys.stderr)
-    rows = [_draw(hit.entry, hit.why) for hit in hits] or [line("No entry matches.")]
-    tell_result([{**to_row(hit.entry), "why": hit.why} for hit in hits], rows, json=json)
+    rows = _tabulate([hit.entry for hit in hits], [hit.why for hit in hits])
+    tell_result(
+        [{**to_row(hit.entry), "why": hit.why} for hit in hits],
+        rows if hits else ("No entry matches.",),
+        json=json,
+    )
 
 
 @memory.command("forget", epilog="Example: agentflow memory forget 12 13")

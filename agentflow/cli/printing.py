@@ -77,7 +77,6 @@ def tell_edits(root: Path, folder: Path, *, goes_on: bool = False) -> None:
 
 
 def say_json(value: object) -> None:
-    """Write a value as one line of JSON."""
     say_line(encode(value).decode())
 
 
@@ -87,7 +86,6 @@ def say_line(text: str) -> None:
 
 
 def tell_error(error: AgentflowError) -> int:
-    """Say on stderr what went wrong and what to do about it; return the exit code."""
     return say_error(str(error), error.hint, error.exit_code)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
+from shlex import split as split_words
 from typing import Any
 
 from agentflow.api.decisions import parse_edited_input, record_decision
@@ -24,6 +25,7 @@ from agentflow.core.pending import (
     to_letter,
 )
 from agentflow.core.record import encode
+from agentflow.process import run_attended
 from agentflow.redact import make_visible
 from agentflow.store.tasks import TaskStore
 from agentflow.view.status import diff_call, draw_changed_checks, draw_check_diff, style_diff_row, tell_terms
@@ -67,7 +69,6 @@ class StandingApprovals:
         self.edit = edit
 
     def keep(self, item: Pending) -> None:
-        """Approve the very same call from now on."""
         self._calls.add(item.identity)
 
     def has(self, item: Pending) -> bool:
@@ -82,7 +83,7 @@ def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool
             record_decision(store, item, Answer(approved=True, via=f"{_VIA}, for this session"))
             continue
         try:
-            decision = _Approval(item, root, approvals).ask() if item.kind in APPROVED else _ask(item, root)
+            decision = _Approval(item, root, approvals).ask() if item.kind in APPROVED else _ask(item, store)
         except TimeoutError:
             decision = EXPIRED
         except (KeyboardInterrupt, EOFError):
@@ -182,9 +183,11 @@ def _show_pages(rows: tuple[Line, ...]) -> None:
             return
 
 
-def _ask(item: Pending, root: Path) -> Answer | None:
-    show(_draw_item(item, root), sys.stderr)
+def _ask(item: Pending, store: TaskStore) -> Answer | None:
+    show(_draw_item(item, store.folder.parents[2]), sys.stderr)
     words = "an option" if item.is_closed else "an option or your own words"
+    is_plan = item.kind is PendingKind.PLAN
+    words += "; e edits the plan" if is_plan else ""
     while True:
         said = []
         for question in item.questions:
@@ -200,11 +203,27 @@ def _ask(item: Pending, root: Path) -> Answer | None:
             typed = _read_line(f"answer, {words}; later = decide later [{item.default}]: ")
             if typed.lower() == _LATER:
                 return None
+            if typed.lower() == "e" and is_plan:
+                _edit_file(store.locate_plan(item.id))
+                break
             said.append(typed or item.default)
+        if not said:
+            continue
         try:
             return read_answer(item, said)
         except UsageError as error:
             send(f"{make_visible(str(error))}{f'; {error.hint}' if error.hint else ''}\n", sys.stderr)
+
+
+def _edit_file(place: Path) -> None:
+    """Open a file in the person's editor, then show it."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        run_attended((*split_words(editor), str(place)))
+    except (OSError, ValueError) as error:
+        send(make_visible(f"{editor}: {error}\nSet EDITOR, or edit {place}\n"), sys.stderr)
+        return
+    show(_draw_text(place.read_text("utf-8", "replace").rstrip()), sys.stderr)
 
 
 def _read_line(prompt: str, until: str | None = None) -> str:

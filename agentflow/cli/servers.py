@@ -27,7 +27,7 @@ from agentflow.redact import to_one_line
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.reading import load_state
 from agentflow.view.status import draw_pending
-from agentflow.view.text import PLAIN_TEXT, render
+from agentflow.view.text import PLAIN_TEXT, Line, draw_entry, render
 from agentflow.workspace.git import open_repository
 
 if TYPE_CHECKING:
@@ -44,21 +44,19 @@ def list_servers(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the configured MCP servers and which of them count."""
     found = load_entries(open_repository(folder).root)
     rows: list[dict[str, object]] = []
-    texts: list[str] = []
+    texts: list[Line | str] = []
     for entry in found.all:
         kind = "http" if entry.url else "stdio"
         row = {"name": entry.name, "source": entry.source, "file": entry.file, "transport": kind}
         rows.append({**row, "does": entry.does, "counts": not entry.problem, "problem": entry.problem})
-        texts.append(f"{entry.name:<20} {entry.source:<8} {entry.problem or 'configured'}")
-        if entry.does:
-            texts.append(f"{'':<20} {to_one_line(entry.does, 300)}")
+        texts += draw_entry(
+            entry.name, f"{entry.source}, {entry.problem or 'configured'}", [to_one_line(entry.does, 300)]
+        )
     next_step = "agentflow mcp test starts each, and shows what it offers." if has_sdk() else MISSING
     tell_result(rows, [*texts, *found.warnings, next_step if rows else _NO_SERVER], json=json)
 
 
 class ServerTrial(Record):
-    """The result of trying one server."""
-
     name: str
     seconds: float
     listing: ServerListing = ServerListing()

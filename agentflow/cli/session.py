@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import split as split_words
@@ -16,7 +16,7 @@ from agentflow.core.errors import AgentflowError, Exit, InvalidFile, TaskNotFoun
 from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.redact import format_count, list_some, to_one_line
+from agentflow.redact import format_count, format_money, list_some, to_one_line
 from agentflow.store.reading import find, list_tasks, load_state
 from agentflow.store.sessions import (
     SavedSession,
@@ -27,7 +27,7 @@ from agentflow.store.sessions import (
 )
 from agentflow.store.task_file import format_plan
 from agentflow.view.status import style_diff_row
-from agentflow.view.text import BLANK, line, span
+from agentflow.view.text import BLANK, Line, line, span, tabulate
 from agentflow.view.words import RESUMABLE, format_local
 from agentflow.workspace.git import Git, open_repository
 
@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     from agentflow.cli.line_editor import LineEditor, Steering
 
 _LAST = "LAST"
+PLAN_COMMAND = "/plan"
 _HELP = (
     "A message is a question or a task. A task continues the one before: one verdict covers both.",
     "Enter sends, Esc Enter breaks the line, @ completes files.",
     "A working role reads what you type before its next turn.",
+    "Shift-Tab plans first: you agree to a plan before anything changes.",
     "Esc or Ctrl-C pauses (go on, correct, stop), twice stops at once.",
 )
 
@@ -153,7 +155,10 @@ def _show_diff(chat: Chat, _: list[str]) -> Chat:
     return chat
 
 
-def _show_plan(chat: Chat, _: list[str]) -> Chat:
+def _plan(chat: Chat, words: list[str]) -> Chat:
+    """Plan a change first; without words, show the plan of the last task."""
+    if words:
+        return _run_message(chat, " ".join(words), plan_mode=True)
     plan = _load_last(chat).plan
     say(format_plan(plan) if plan else "the last task made no plan")
     return chat
@@ -173,9 +178,9 @@ def _show_cost(chat: Chat, _: list[str]) -> Chat:
 
 
 def _describe_usage(usage: Usage) -> str:
-    cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
     cached = f" ({usage.cache_read:,} of them from the cache)" if usage.cache_read else ""
-    return f"{usage.input + usage.cache_read + usage.cache_write:,} in{cached}, {usage.output:,} out, {cost}"
+    sent = usage.input + usage.cache_read + usage.cache_write
+    return f"{sent:,} in{cached}, {usage.output:,} out, cost {format_money(usage.cost_usd)}"
 
 
 def _choose_model(chat: Chat, words: list[str]) -> Chat:
@@ -225,12 +230,12 @@ COMMAND_GROUPS = {
         ),
         "/why": SlashCommand("Show what decided it, and what to do next.", _pass_to("why", _LAST)),
         "/diff": SlashCommand("Show the change so far.", _show_diff),
-        "/plan": SlashCommand("Show the plan of the last task.", _show_plan),
         "/evidence": SlashCommand("Show the commands that the last task ran.", _pass_to("evidence", _LAST)),
         "/log": SlashCommand("Show the last task step by step.", _pass_to("log", _LAST)),
         "/cost": SlashCommand("Show what each task of this session used.", _show_cost),
     },
     "Decide": {
+        PLAN_COMMAND: SlashCommand("Plan first: /plan TEXT, or Shift-Tab. Alone, show the last plan.", _plan),
         "/resume": SlashCommand("Continue the last task where it stopped.", _resume),
         "/approve": SlashCommand("Approve what waits: /approve ID.", _pass_to("approve")),
         "/deny": SlashCommand("Deny what waits: /deny ID --reason R.", _pass_to("deny")),
@@ -382,18 +387,21 @@ def _recall_session(chat: Chat) -> Chat:
 def _split(typed: str) -> list[str]:
     if not typed.startswith("/"):
         return [""]
+    name, _, text = typed.partition(" ")
+    if name == PLAN_COMMAND:
+        return [name, *filter(None, [text.strip()])]
     try:
         return split_words(typed)
     except ValueError:  # a quote that is not closed
         return typed.split()
 
 
-def _run_message(chat: Chat, text: str) -> Chat:
+def _run_message(chat: Chat, text: str, *, plan_mode: bool = False) -> Chat:
     from agentflow.cli.task import launch
 
     known = set(list_tasks(chat.root))
     request = TaskRequest(text=text, model=chat.model, plain=chat.plain, follows=chat.saved.last)
-    code = 0
+    request, code = request.replace(plan_mode=plan_mode), 0
     try:
         code = launch(chat.root, request, chat.steering)
     finally:
@@ -416,11 +424,13 @@ def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:
     known = load_sessions(open_repository(folder).root)
     for error in known.damaged:
         tell_error(error)
-    rows = [
-        f"{one.session_id}  {format_local(one.started_at)}  {format_count(len(one.tasks), 'task'):<9} "
-        f"{list_some(one.said, 3, ' · ')}"
+    cells = [
+        (one.session_id, format_local(one.started_at), str(len(one.tasks)), list_some(one.said, 3, " · "))
         for one in known.readable
     ]
+    rows: Iterable[Line | str] = (
+        tabulate(("session", "began", "tasks", "first words"), cells) if cells else ()
+    )
     if not any(known):
-        rows.append("there is no session in this repository; agentflow alone starts one")
+        rows = ("there is no session in this repository; agentflow alone starts one",)
     tell_result(known.readable, rows, json=json)

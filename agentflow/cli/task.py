@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
@@ -25,17 +25,18 @@ from agentflow.api.worktree import describe_kept, find_main, make_worktree, open
 from agentflow.cli import arguments
 from agentflow.cli.printing import say, say_json, show, tell_edits, tell_result
 from agentflow.cli.prompts import agree, is_attended, settle
+from agentflow.cli.run_options import LimitOptions, RunOptions
 from agentflow.cli.tasks import evidence, find_task_folder
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.events import Replied, StoredEvent
-from agentflow.core.pending import Budget, Consent
-from agentflow.core.record import encode, to_builtins
-from agentflow.core.task import Status, TaskState
+from agentflow.core.pending import Consent
+from agentflow.core.record import Record, encode, to_builtins
+from agentflow.core.task import Phase, Status, TaskState
 from agentflow.process import capture
 from agentflow.redact import Redactor, list_some, make_visible, to_one_line
 from agentflow.report.material import sum_spending
 from agentflow.report.report import to_result
-from agentflow.routing.classify import QUESTION
+from agentflow.routing.classify import CLASSES, QUESTION
 from agentflow.settings import find_bundled
 from agentflow.store.reading import find, load_events, load_state
 from agentflow.store.tasks import TaskStore
@@ -65,100 +66,93 @@ _SIGNALS = {
     signal.SIGHUP: Exit.TERMINATED,
 }
 TEXT = typer.Argument(None, metavar="TEXT", help="What to do; - reads it from stdin.")
-QUESTION_TEXT = typer.Argument(None, metavar="TEXT", help="Your question; - reads it from stdin.")
+BRANCH = typer.Option(None, "--branch", metavar="NAME", help="Commit on a new branch that begins at HEAD.")
 MAX_ITERATIONS = typer.Option(
-    None, "--max-iterations", min=1, max=1000, metavar="N", help="Attempts to pass the checks. [default: 10]"
-)
-PROVE = typer.Option(
     None,
-    "--prove",
-    min=0,
-    max=10,
-    metavar="N",
-    help="Rounds in which the implementer is given what no test notices. [default: 1]",
-)
-CLASS = typer.Option(
-    None,
-    "--class",
-    metavar="CLASS",
-    help="trivial, exploratory, implementation, complex, research or question. [default: from the text]",
-)
-SKIP_CHECK = typer.Option(
-    None,
-    "--skip-check",
-    metavar="NAME",
-    help="Skip a check. This is recorded, and the result is at best exit code 4.",
-)
-REASON = typer.Option("", "--reason", metavar="R", help="Why the check is skipped.")
-PAUSE_AFTER = typer.Option(
-    None, "--pause-after", metavar="PHASE", help="Pause after this phase; `resume` continues."
-)
-PLAN_FIRST = typer.Option(
-    False, "--plan", help="Explore and plan first, by roles of their own. [default: only if complex]"
-)
-REVIEW = typer.Option(
-    None,
-    "--review/--no-review",
-    help="Review the change, or skip the review. [default: depends on the class]",
-)
-SEQUENTIAL = typer.Option(False, "--sequential", help="Review first, then verify, instead of both at once.")
-PARALLEL = typer.Option(
-    None,
-    "--parallel",
+    "--max-iterations",
     min=1,
-    max=8,
+    max=1000,
     metavar="N",
-    help="Let up to N implementers carry out independent steps of the plan at once. [default: 1]",
-)
-CONTEXT = typer.Option(
-    False, "--context", help="Use the document of `explore`, if it is complete and recent."
+    help="Attempts to pass the checks. [default: 10]",
 )
 FOLLOWS = typer.Option(
     None, "--follows", metavar="TASK", help="Follow up on an earlier task; one verdict covers both."
 )
-COMMIT = typer.Option(False, "--commit", help="Commit the change if it is verified (exit code 0).")
-NEW_BRANCH = typer.Option(
-    None, "--branch", metavar="NAME", help="Commit it on a new branch that begins at HEAD."
-)
-WORKTREE = typer.Option(
-    False,
-    "--worktree",
-    help="Work in a git worktree of its own, on a new branch; your files stay as they are.",
-)
+QUESTION_TEXT = typer.Argument(None, metavar="TEXT", help="Your question; - reads it from stdin.")
+
+
+class TaskOptions(Record):
+    max_iterations: int | None = MAX_ITERATIONS
+    prove: int | None = typer.Option(
+        None,
+        "--prove",
+        min=0,
+        max=10,
+        metavar="N",
+        help="Rounds in which the implementer is given what no test notices. [default: 1]",
+    )
+    class_name: str | None = typer.Option(
+        None,
+        "--class",
+        metavar="CLASS",
+        help="trivial, exploratory, implementation, complex, research or question. [default: from the text]",
+    )
+    skip_check: list[str] | None = typer.Option(
+        None,
+        "--skip-check",
+        metavar="NAME",
+        help="Skip a check. This is recorded, and the result is at best exit code 4.",
+    )
+    reason: str = typer.Option("", "--reason", metavar="R", help="Why the check is skipped.")
+    pause_after: Phase | None = typer.Option(
+        None, "--pause-after", metavar="PHASE", help="Pause after this phase; `resume` continues."
+    )
+    plan: bool = typer.Option(
+        False, "--plan", help="Explore and plan first, by roles of their own. [default: only if complex]"
+    )
+    review: bool | None = typer.Option(
+        None,
+        "--review/--no-review",
+        help="Review the change, or skip the review. [default: depends on the class]",
+    )
+    sequential: bool = typer.Option(
+        False, "--sequential", help="Review first, then verify, instead of both at once."
+    )
+    parallel: int | None = typer.Option(
+        None,
+        "--parallel",
+        min=1,
+        max=8,
+        metavar="N",
+        help="Let up to N implementers carry out independent steps of the plan at once. [default: 1]",
+    )
+    context: bool = typer.Option(
+        False, "--context", help="Use the document of `explore`, if it is complete and recent."
+    )
+    follows: str | None = FOLLOWS
+
+    commit: bool = typer.Option(False, "--commit", help="Commit the change if it is verified (exit code 0).")
+    branch: str | None = BRANCH
+    worktree: bool = typer.Option(
+        False,
+        "--worktree",
+        help="Work in a git worktree of its own, on a new branch; your files stay as they are.",
+    )
+
+    def to_fields(self) -> dict[str, Any]:
+        """Return the fields of a request whose options have other names. Raises UsageError."""
+        if self.class_name is not None and self.class_name not in CLASSES:
+            raise UsageError(f"unknown class {self.class_name!r}", hint=f"classes: {', '.join(CLASSES)}")
+        overrides = make_overrides(self.skip_check or [], self.reason)
+        return {"named_class": self.class_name or "", "overrides": overrides}
 
 
 def task(
+    how: TaskOptions,
+    limits: LimitOptions,
+    run: RunOptions,
     words: list[str] | None = TEXT,
-    model: str | None = arguments.MODEL,
-    max_iterations: int | None = MAX_ITERATIONS,
-    prove: int | None = PROVE,
-    max_cost: float | None = arguments.MAX_COST,
-    max_tokens: int | None = arguments.MAX_TOKENS,
-    timeout: float | None = arguments.TIMEOUT,
-    class_name: str | None = CLASS,
-    skip_check: list[str] | None = SKIP_CHECK,
-    reason: str = REASON,
-    yes: bool = arguments.YES,
-    no_input: bool = arguments.NO_INPUT,
-    no_sandbox: bool = arguments.NO_SANDBOX,
     network: bool = arguments.NETWORK,
-    json: bool = arguments.ONE_JSON,
-    events: str | None = arguments.EVENTS_FILE,
-    pause_after: str | None = PAUSE_AFTER,
-    plan: bool = PLAN_FIRST,
-    review: bool | None = REVIEW,
-    sequential: bool = SEQUENTIAL,
-    parallel: int | None = PARALLEL,
-    context: bool = CONTEXT,
-    follows: str | None = FOLLOWS,
-    commit: bool = COMMIT,
-    branch: str | None = NEW_BRANCH,
-    worktree: bool = WORKTREE,
-    no_memory: bool = arguments.NO_MEMORY,
-    stream: bool = arguments.STREAM,
-    quiet: bool = arguments.QUIET,
-    verbose: bool = arguments.VERBOSE,
-    plain: bool = arguments.PLAIN,
     folder: Path = arguments.FOLDER,
 ) -> int:
     """Carry out a task and verify the result with the repository's own checks.
@@ -166,39 +160,16 @@ def task(
     The text needs no quotes. Options may stand before or after it; everything after -- is text.
     Exit code 0 means verified.
     """
-    request = TaskRequest(
-        text=arguments.read_words(words or []),
-        model=model,
-        max_iterations=max_iterations,
-        prove=prove,
-        json=json,
-        events=events,
-        consent=arguments.choose_consent(yes=yes, no_input=no_input),
-        pause_after=arguments.find_phase(pause_after),
-        stream=stream,
-        detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
-        plain=plain,
-        no_sandbox=no_sandbox,
-        network=network,
-        named_class=arguments.check_class(class_name),
-        plan=plan,
-        review=review,
-        sequential=sequential,
-        parallel=parallel,
-        context=context,
-        follows=follows,
-        budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
-        overrides=make_overrides(skip_check or [], reason),
-        memory=not no_memory,
-    )
-    is_committed = commit or branch is not None
-    if worktree:
-        return _launch_in_worktree(folder, request, branch, is_committed=is_committed)
+    text = arguments.read_words(words or [])
+    request = run.make_request(how, text=text, network=network, **how.to_fields(), **limits.to_fields())
+    is_committed = how.commit or how.branch is not None
+    if how.worktree:
+        return _launch_in_worktree(folder, request, how.branch, is_committed=is_committed)
     if is_committed:
-        require_possible_commit(open_repository(folder), branch)
+        require_possible_commit(open_repository(folder), how.branch)
     code = launch(folder, request)
     if is_committed:
-        _commit_newest(folder, code, branch)
+        _commit_newest(folder, code, how.branch)
     return code
 
 
@@ -230,21 +201,9 @@ def _ask_at_terminal(*, caveat: bool = False, hook_changes: bool = False) -> Com
 
 
 def ask(
+    limits: LimitOptions,
+    run: RunOptions,
     words: list[str] | None = QUESTION_TEXT,
-    model: str | None = arguments.MODEL,
-    max_cost: float | None = arguments.MAX_COST,
-    max_tokens: int | None = arguments.MAX_TOKENS,
-    timeout: float | None = arguments.TIMEOUT,
-    yes: bool = arguments.YES,
-    no_input: bool = arguments.NO_INPUT,
-    no_sandbox: bool = arguments.NO_SANDBOX,
-    json: bool = arguments.ONE_JSON,
-    events: str | None = arguments.EVENTS_FILE,
-    no_memory: bool = arguments.NO_MEMORY,
-    stream: bool = arguments.STREAM,
-    quiet: bool = arguments.QUIET,
-    verbose: bool = arguments.VERBOSE,
-    plain: bool = arguments.PLAIN,
     folder: Path = arguments.FOLDER,
 ) -> int:
     """Answer a question about this repository. No file is changed.
@@ -252,21 +211,29 @@ def ask(
     The text needs no quotes. Options may stand before or after it; everything after -- is text.
     Exit code 0 means answered.
     """
-    request = TaskRequest(
-        text=arguments.read_words(words or [], example="agentflow ask where are discounts computed?"),
-        model=model,
-        json=json,
-        events=events,
-        consent=arguments.choose_consent(yes=yes, no_input=no_input),
-        stream=stream,
-        detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
-        plain=plain,
-        no_sandbox=no_sandbox,
-        named_class=QUESTION,
-        budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
-        memory=not no_memory,
+    text = arguments.read_words(words or [], example="agentflow ask where are discounts computed?")
+    return launch(folder, run.make_request(text=text, named_class=QUESTION, **limits.to_fields()))
+
+
+def plan(
+    limits: LimitOptions,
+    run: RunOptions,
+    words: list[str] | None = TEXT,
+    max_iterations: int | None = MAX_ITERATIONS,
+    follows: str | None = FOLLOWS,
+    network: bool = arguments.NETWORK,
+    folder: Path = arguments.FOLDER,
+) -> int:
+    """Plan a change; once you agree to the plan, carry it out in the same conversation.
+
+    Nothing can be changed before. You can edit the plan in a file, or say in words what should be different.
+    Without a terminal the task waits (exit code 75) and names the command that continues it.
+    """
+    text = arguments.read_words(
+        words or [], example="agentflow plan add a --json option to the export command"
     )
-    return launch(folder, request)
+    more = {"max_iterations": max_iterations, "follows": follows, "network": network, **limits.to_fields()}
+    return launch(folder, run.make_request(text=text, plan_mode=True, **more))
 
 
 def demo(
@@ -279,7 +246,6 @@ def demo(
     quiet: bool = arguments.QUIET,
     verbose: bool = arguments.VERBOSE,
 ) -> int:
-    """Fix a real bug in a bundled example, without a key or a network."""
     folder = _make_demo(target)
     request = TaskRequest(
         text="make the failing tests pass",
@@ -321,14 +287,7 @@ REFRESH = typer.Option(False, "--refresh", help="Explore again; the old document
 
 
 def explore(
-    path: Path = EXPLORED,
-    focus: str | None = FOCUS,
-    refresh: bool = REFRESH,
-    model: str | None = arguments.MODEL,
-    json: bool = arguments.ONE_JSON,
-    events: str | None = arguments.EVENTS_FILE,
-    quiet: bool = arguments.QUIET,
-    verbose: bool = arguments.VERBOSE,
+    run: RunOptions, path: Path = EXPLORED, focus: str | None = FOCUS, refresh: bool = REFRESH
 ) -> int:
     """Explore a repository in depth and write down what was found.
 
@@ -344,18 +303,9 @@ def explore(
     if known and not refresh:
         say(f"{PATH} is complete and recent; use --refresh to explore again")
         return 0
-    request = TaskRequest(
-        text=f"explore {part or 'the repository'} in depth",
-        model=model,
-        json=json,
-        events=events,
-        detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
-        focus=part,
-    )
-    return launch(git.root, request)
+    return launch(git.root, run.make_request(text=f"explore {part or 'the repository'} in depth", focus=part))
 
 
-BRANCH = typer.Option(None, "--branch", metavar="NAME", help="Commit on a new branch that begins at HEAD.")
 ACCEPT_CAVEAT = typer.Option(False, "--accept-caveat", help="Commit although the task ended with a caveat.")
 ACCEPT_HOOK_CHANGES = typer.Option(
     False, "--accept-hook-changes", help="Commit what git hooks change, which was not verified."

@@ -16,7 +16,7 @@ from agentflow.cli.printing import say, say_line, show, tell_edits, tell_result,
 from agentflow.core.errors import InvalidFile, StateError, TaskNotFound, UsageError
 from agentflow.core.record import to_builtins
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
-from agentflow.redact import format_count, make_visible, redact_text, to_one_line
+from agentflow.redact import format_count, format_money, make_visible, redact_text, to_one_line
 from agentflow.store.journal import read_numbered_lines
 from agentflow.store.ownership import is_at_work
 from agentflow.store.reading import (
@@ -38,12 +38,11 @@ from agentflow.view.text import (
     Span,
     Style,
     choose_medium,
-    clip,
-    column,
     find_width,
     line,
     send,
     span,
+    tabulate,
 )
 from agentflow.view.words import format_whole_seconds
 from agentflow.workspace.git import open_repository
@@ -112,7 +111,6 @@ def split_task_id(folder: Path, words: list[str]) -> tuple[str | None, list[str]
 
 
 def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
-    """Show where a task stands, or how it ended."""
     root, found = locate_task(folder, task_id)
     snapshot = load_snapshot(found)
     state = to_builtins(snapshot.state)
@@ -140,7 +138,6 @@ def why(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
 
 
 def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
-    """Show what happened in a task, step by step."""
     from agentflow.view.progress import Story
 
     _, found = locate_task(folder, task_id)
@@ -177,7 +174,6 @@ def evidence(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
-    """Show the commands that a task ran, or one of them with its output."""
     from agentflow.store.bundle import pack_record
 
     if task_id is not None and task_id.startswith("ev-"):
@@ -245,7 +241,7 @@ def _read_report(found: Path) -> str:
     return make_visible(redact_text(text))
 
 
-_COLUMNS = (("tasks", 7), ("verified", 10), ("caveat", 8), ("answered", 10), ("failed", 8), ("open", 6))
+_COLUMNS = ("tasks", "verified", "caveat", "answered", "failed", "open", "cost", "time")
 _NAME = 12
 _WEEKS = 26
 """Weeks that are shown; `--json` has all."""
@@ -263,7 +259,6 @@ def stats(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
-    """Show the results, cost and time of all tasks, by week and by route."""
     from agentflow.pages.stats import read_stats
 
     if file is not None and not plot:
@@ -286,12 +281,12 @@ def _draw_tables(stats: "Stats") -> Iterator[Line]:
         return
     yield from _draw_total(stats)
     weeks = stats.weeks[-_WEEKS:]
-    yield from (BLANK, _draw_heads("week"), *map(_draw_row, weeks))
+    yield from (BLANK, *tabulate(("week", *_COLUMNS), map(_fill_cells, weeks)))
     if len(stats.weeks) > len(weeks):
         yield line(
             span(f"{format_count(len(stats.weeks) - len(weeks), 'earlier week')} not shown", Style.DIM)
         )
-    yield from (BLANK, _draw_heads("route"), *map(_draw_row, stats.routes))
+    yield from (BLANK, *tabulate(("route", *_COLUMNS), map(_fill_cells, stats.routes)))
     tools = [f"{name} {count:,}" for name, count in list(stats.tools.items())[:_TOOLS]]
     if tools:
         yield from (BLANK, line(span("tools   ", Style.DIM), ", ".join(tools), hang=8))
@@ -307,31 +302,18 @@ def _draw_total(stats: "Stats") -> Iterator[Line]:
     yield line(span(format_count(all_of.tasks, "task"), Style.BOLD), f": {came}" if came else "", hang=2)
     attempts = f"{all_of.attempts / all_of.tasks:.1f} attempts a task" if all_of.tasks else ""
     work = f"{format_whole_seconds(all_of.seconds)} of work"
-    spent = (f"cost {_format_cost(all_of)}", format_count(all_of.tokens, "token"), work, attempts)
+    spent = (f"cost {format_money(all_of.cost_usd)}", format_count(all_of.tokens, "token"), work, attempts)
     yield line(span(", ".join(filter(None, spent)), Style.DIM), hang=2)
     if all_of.unpriced:
         yield line(span(f"the cost of {format_count(all_of.unpriced, 'task')} is not known", Style.DIM))
 
 
-def _draw_heads(name: str) -> Line:
-    heads = "".join(head.rjust(width) for head, width in (*_COLUMNS, ("cost", 10), ("time", 9)))
-    return line(span(name.ljust(_NAME) + heads, Style.DIM))
-
-
-def _draw_row(one: "Numbers") -> Line:
+def _fill_cells(one: "Numbers") -> list[Span]:
     counts = (one.tasks, *one.came.values())
-    cells = (
-        span((f"{count:,}" if count else "·").rjust(width), Style.PLAIN if count else Style.DIM)
-        for count, (_, width) in zip(counts, _COLUMNS, strict=True)
-    )
-    rest = f"{_format_cost(one).rjust(10)}{format_whole_seconds(one.seconds).rjust(9)}"
-    return line(column(clip(one.name, _NAME - 1), _NAME), *cells, span(rest, Style.DIM))
-
-
-def _format_cost(one: "Numbers") -> str:
-    if one.cost_usd is None:
-        return "-" if not one.tasks else "unknown"
-    return "<$0.01" if 0 < one.cost_usd < 0.01 else f"${one.cost_usd:,.2f}"
+    cells = (span(f"{count:,}") if count else span("·", Style.DIM) for count in counts)
+    cost = format_money(one.cost_usd) if one.tasks else "-"
+    rest = (cost, format_whole_seconds(one.seconds))
+    return [span(one.name), *cells, *(span(text, Style.DIM) for text in rest)]
 
 
 def _draw_picture(stats: "Stats", width: int) -> Iterator[Line]:
@@ -353,7 +335,7 @@ def _draw_picture(stats: "Stats", width: int) -> Iterator[Line]:
     most = max(week.tasks for week in stats.weeks)
     for week in stats.weeks[-_WEEKS:]:
         bar = _draw_bar(week.came, glyphs, (width - _NAME - _REST) / most)
-        numbers = f"  {week.tasks:,}  {_format_cost(week)}" if week.tasks else "  0"
+        numbers = f"  {week.tasks:,}  {format_money(week.cost_usd)}" if week.tasks else "  0"
         yield line(span(week.name.ljust(_NAME + 2)), *bar, span(numbers, Style.DIM))
 
 

@@ -29,7 +29,6 @@ def trust(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> int:
-    """Review and trust this repository's hooks, roles, rules and checks. Any later change asks again."""
     root = open_repository(folder).root
     found, left = list_items(root), list_untrusted(root)
     before, notes = load_trust_here(root), list_hook_notes(root)

@@ -419,8 +419,6 @@ def replay(
 
 
 class ReplayResult(Record):
-    """The result of a replay."""
-
     task_id: str
     status: Status
     exit_code: int

@@ -1,12 +1,9 @@
 """A person's commands for a task: `resume`, `answer`, `approve`, `deny`, `cancel` and `undo`."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from agentflow.api.boundary import TaskRequest
 from agentflow.api.decisions import (
     answer_question,
     decide_approval,
@@ -17,15 +14,13 @@ from agentflow.api.decisions import (
 from agentflow.api.worktree import open_home, open_home_of_pending
 from agentflow.cli import arguments
 from agentflow.cli.printing import say, tell_edits, tell_result
+from agentflow.cli.run_options import RunOptions
 from agentflow.cli.tasks import find_task_folder, locate_task, split_task_id
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.task import Status
-from agentflow.redact import list_some, to_one_line
+from agentflow.redact import list_some
 from agentflow.store.reading import TASKS, list_tasks, try_load_state
-
-if TYPE_CHECKING:
-    from agentflow.api.undo import UndoResult
 
 PENDING = typer.Argument(..., metavar="ID", help="The id of what waits; `agentflow status` shows it.")
 OF_TASK = typer.Option(
@@ -36,18 +31,9 @@ COMMENT = typer.Option("", "--comment", metavar="TEXT", help="A remark, recorded
 
 
 def resume_task(
+    run: RunOptions,
     task_id: str | None = arguments.TASK,
-    model: str | None = arguments.MODEL,
-    yes: bool = arguments.YES,
-    no_input: bool = arguments.NO_INPUT,
-    no_sandbox: bool = arguments.NO_SANDBOX,
     network: bool = arguments.NETWORK,
-    json: bool = arguments.ONE_JSON,
-    events: str | None = arguments.EVENTS_FILE,
-    stream: bool = arguments.STREAM,
-    quiet: bool = arguments.QUIET,
-    verbose: bool = arguments.VERBOSE,
-    plain: bool = arguments.PLAIN,
     folder: Path = arguments.FOLDER,
 ) -> int:
     """Continue a stopped, killed or waiting task from where it left off.
@@ -56,18 +42,7 @@ def resume_task(
     """
     from agentflow.cli.task import relaunch
 
-    request = TaskRequest(
-        model=model,
-        consent=arguments.choose_consent(yes=yes, no_input=no_input),
-        json=json,
-        events=events,
-        stream=stream,
-        detail=arguments.choose_detail(quiet=quiet, verbose=verbose),
-        plain=plain,
-        no_sandbox=no_sandbox,
-        network=network,
-    )
-    return relaunch(folder, task_id, request)
+    return relaunch(folder, task_id, run.make_request(network=network))
 
 
 def approve(
@@ -100,16 +75,14 @@ def deny(
 
 
 def answer_task(
+    run: RunOptions,
     words: list[str] = typer.Argument(
         ...,
         metavar="[TASK] CHOICE|TEXT",
         help="An option's letter, or your own words. [default task: the newest that asks]",
     ),
-    quiet: bool = arguments.QUIET,
-    verbose: bool = arguments.VERBOSE,
     folder: Path = arguments.FOLDER,
 ) -> int:
-    """Answer a task's question and continue the task."""
     from agentflow.cli.task import relaunch
 
     task_id, said = split_task_id(folder, words)
@@ -117,9 +90,7 @@ def answer_task(
         raise UsageError(f"say what the answer to {task_id} is", hint="agentflow status shows what it asks")
     root, found = locate_task(folder, task_id, prefer=lambda task: bool(task.pending))
     answer_question(root, found.name, said)
-    return relaunch(
-        root, found.name, TaskRequest(detail=arguments.choose_detail(quiet=quiet, verbose=verbose))
-    )
+    return relaunch(root, found.name, run.make_request())
 
 
 def stop_task(
@@ -147,7 +118,6 @@ def say_to_task(
     ),
     folder: Path = arguments.FOLDER,
 ) -> None:
-    """Send a message to a running task. The working role reads it before its next turn."""
     task_id, said = split_task_id(folder, words)
     if not said:
         raise UsageError(f"say what {task_id} should be told", hint="agentflow say TASK use the new parser")
@@ -173,9 +143,6 @@ def _list_waiting(root: Path, pending_id: str) -> list[str]:
     return [name for name, task in states if task and any(item.id == pending_id for item in task.pending)]
 
 
-_GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentflow/objects) git show {}:FILE"
-
-
 def restore_files(
     task_id: str | None = arguments.TASK,
     dry_run: bool = typer.Option(False, "--dry-run", help="Only show what would change."),
@@ -185,32 +152,8 @@ def restore_files(
     json: bool = arguments.JSON,
     folder: Path = arguments.FOLDER,
 ) -> None:
-    """Restore the files to their state before a task. Your later edits are kept."""
     from agentflow.api.undo import undo
 
     root, found = locate_task(folder, task_id, goes_on=True)
     result = undo(found.name, folder=root, dry_run=dry_run, force=force)
-    tell_result(result, _describe_undo(result), json=json)
-
-
-def _describe_undo(result: "UndoResult") -> Iterator[str]:
-    from agentflow.api.undo import MOST_LISTED
-
-    if result.state == "already_undone":
-        yield f"task {result.task_id} was undone {result.at or 'before'}; nothing to do"
-        return
-    if result.state == "nothing_to_undo":
-        yield f"task {result.task_id} left no change that is still there; nothing to do"
-        return
-    is_plan = result.state == "would_undo"
-    yield f"{'would undo' if is_plan else 'undid'} task {result.task_id}"
-    for verb, paths in (("restored", result.restored), ("removed", result.removed)):
-        for path in paths:
-            note = "  (changed since)" if path in result.in_the_way else ""
-            yield f"  {verb.removesuffix('d') if is_plan else verb:<9} {to_one_line(path)}{note}"
-    for path in result.kept[:MOST_LISTED]:
-        yield f"  {'keep' if is_plan else 'kept':<9} {to_one_line(path)}  (not changed by the task)"
-    if result.in_the_way and result.replaced:
-        yield f"what was there is kept: {_GET_BACK.format(result.replaced)}"
-    if is_plan and result.in_the_way:
-        yield f"{len(result.in_the_way)} of these changed since: they need --force; your versions are kept"
+    tell_result(result, result.describe(), json=json)

@@ -297,16 +297,63 @@ TAIL_CHARS = 8_000
 """How much of the output of a check is kept in mind."""
 
 
-class CheckRun(Record):
-    """One run of a required check on one tree."""
+class TestResults(Record):
+    """The tests that a runner told of."""
 
-    check: Check
-    evidence: Evidence | None = None
-    """None when it could not run."""
+    __test__ = False
+
     outcomes: Mapping[str, TestOutcome] = {}
     """Test id to outcome, where the runner tells."""
+    counts: TestCounts | None = None
+    """The number of tests with each outcome; None where they cannot be counted."""
+    import_errors: Mapping[str, str] = {}
+    """The failing tests that an import error ended, each with that error."""
+    failures: Mapping[str, str] = {}
+    """What a report says of failing tests."""
+
+
+class Reads(Record):
+    """The files of the repository that were read in a run, each with the code that read it."""
+
+    by_code: frozenset[tuple[str, str]] = frozenset()
+    """A file, and the file whose code read it; empty for a runner or a library."""
+    opened: frozenset[str] = frozenset()
+    """All files that were opened, whoever did it."""
+    gap: str = ""
+    """The reason why `opened` may lack some files."""
+
+    def join(self, other: "Reads") -> "Reads":
+        """Return what was read in two runs."""
+        return Reads(
+            by_code=self.by_code | other.by_code,
+            opened=self.opened | other.opened,
+            gap=self.gap or other.gap,
+        )
+
+
+class CheckRun(Record):
+    """One run of a required check on one tree, from the command to the verdict."""
+
+    check: Check
+    outcomes: Mapping[str, TestOutcome] = {}
+    """Test id to outcome, where the runner tells; so are the next three."""
+    counts: TestCounts | None = None
+    import_errors: Mapping[str, str] = {}
+    failures: Mapping[str, str] = {}
+    ran: Execution | None = None
+    """The command, before it is recorded; None when it could not run."""
+    evidence: Evidence | None = None
+    """Its record; None when it could not run, or nothing is judged by it."""
     findings: Mapping[str, int] = {}
     """For linters and type checkers: message without its line number, to how often it stands."""
+    reads: Reads | None = None
+    """The files that it read, where that was observed."""
+    tries: tuple[tuple[Fault, "CheckRun"], ...] = ()
+    """The runs of this check on this tree before this one, and why each did not stand."""
+    surroundings: str = ""
+    """A fingerprint of what the result depends on beside the tree."""
+    taken_from: str = ""
+    """The task and record of an earlier run on this tree that stands for this one."""
     tail: str = ""
     """The last lines of the output."""
     hint: str = ""
@@ -331,16 +378,15 @@ class CheckRun(Record):
         return self.list_ids(TestOutcome.PASSED, TestOutcome.FLAKY, *RED)
 
     @property
-    def counts(self) -> TestCounts | None:
-        """The number of tests with each outcome; None where they cannot be counted."""
-        return self.evidence.tests if self.evidence else None
+    def execution(self) -> Execution:
+        """The command of a check that ran."""
+        assert self.ran is not None
+        return self.ran
 
     @property
-    def import_errors(self) -> Mapping[str, str]:
-        """The failing tests that an import error ended, each with that error."""
-        red = self.list_ids(*RED)
-        told = self.evidence.import_errors if self.evidence else {}
-        return {test: error for test, error in told.items() if test in red}
+    def runs(self) -> tuple["CheckRun", ...]:
+        """All its runs on this tree, this one last."""
+        return (*(run for _, run in self.tries), self)
 
     @property
     def flaky(self) -> tuple[str, ...]:
@@ -349,6 +395,14 @@ class CheckRun(Record):
 
     def list_ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         return frozenset(name for name, outcome in self.outcomes.items() if outcome in outcomes)
+
+    def bind(self, evidence: Evidence) -> "CheckRun":
+        """Return the run as the verdict reads it: with its record, and tests of mixed results as flaky."""
+        flaky = {test: TestOutcome.FLAKY for test in evidence.flaky if test in self.outcomes}
+        bound = self.replace(evidence=evidence, outcomes={**self.outcomes, **flaky}, reads=None, tries=())
+        red = bound.list_ids(*RED)
+        errors = {test: error for test, error in self.import_errors.items() if test in red}
+        return bound.replace(import_errors=errors, failures={})
 
 
 def select_runs(
@@ -359,16 +413,3 @@ def select_runs(
 
 def find_same_check(run: CheckRun, others: Iterable[CheckRun]) -> CheckRun | None:
     return next((each for each in others if each.check.name is run.check.name), None)
-
-
-def settle_run(
-    check: Check,
-    evidence: Evidence,
-    outcomes: Mapping[str, TestOutcome],
-    findings: Mapping[str, int],
-    said: str,
-) -> CheckRun:
-    """Return what the last run of a check showed, with tests of mixed results as flaky."""
-    flaky = {test: TestOutcome.FLAKY for test in evidence.flaky if test in outcomes}
-    tail, outcomes = said[-TAIL_CHARS:], {**outcomes, **flaky}
-    return CheckRun(check=check, evidence=evidence, outcomes=outcomes, findings=findings, tail=tail)

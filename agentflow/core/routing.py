@@ -50,7 +50,7 @@ FIVE_ROLES = (
         access=Access.LAYER,
         may_run=_ON_A_COPY,
     ),
-    PipelineRole(part="planner", phase=Phase.PLANNING, submits=Plan),
+    PipelineRole(part="planner", phase=Phase.PLANNING, submits=Plan, access=Access.LAYER, may_run=_ON_A_COPY),
     PipelineRole(
         part="implementer",
         phase=Phase.IMPLEMENTATION,

@@ -292,6 +292,8 @@ class TaskState(Record):
     """The person's own choice about a review, if any."""
     wants_plan: bool = False
     """Explorer and planner work before the implementer, whatever the class."""
+    plan_mode: bool = False
+    """The planner looks for itself, and nothing changes before a person agrees to its plan."""
     named_class: str = ""
     """The class as the person named it; empty where the words decide."""
     repair_seconds: float = 0

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
+from agentflow.core.evidence import CheckRun, TestOutcome
 from agentflow.core.languages import PYTHON, SCRIPTS, is_source
 
 _UNLOADED = "unittest.loader._FailedTest."
@@ -31,6 +32,21 @@ def get_test_place(test: str) -> str:
 def get_test_function(test: str) -> str:
     """Return the function of a test, without its case."""
     return re.split(r"::|\.", test.partition("[")[0])[-1]
+
+
+def keep_case_ids(
+    run: CheckRun, before: Mapping[str, TestOutcome], changed: Collection[str] = ()
+) -> CheckRun:
+    """Return the run with the ids from before where a case is called by the time or a chance."""
+    found = match_cases(run.outcomes, before, changed)
+    if not found:
+        return run
+    functions = sorted({test.partition("[")[0] for test in found.values()})
+    return run.replace(
+        outcomes={found.get(test, test): outcome for test, outcome in run.outcomes.items()},
+        import_errors={found.get(test, test): error for test, error in run.import_errors.items()},
+        ran=run.execution.replace(matched=tuple(functions)),
+    )
 
 
 def match_cases(

@@ -14,20 +14,8 @@ from acp import helpers, schema
 from agentflow import __version__
 from agentflow.api.decisions import answer_question, decide_approval
 from agentflow.api.slash_commands import load_commands_here
+from agentflow.core import events
 from agentflow.core.errors import AgentflowError, Exit
-from agentflow.core.events import (
-    CheckStarted,
-    Classified,
-    EvidenceRecorded,
-    PhaseEnded,
-    PhaseStarted,
-    Replied,
-    StoredEvent,
-    ToolBlocked,
-    ToolFinished,
-    ToolStarted,
-    Warned,
-)
 from agentflow.core.evidence import Side
 from agentflow.core.messages import ToolCall
 from agentflow.core.pending import (
@@ -76,43 +64,47 @@ class Updates:
         self._checks: dict[tuple[str, str, Side], str] = {}
         self.has_streamed = False
 
-    def draw(self, stamped: StoredEvent, folder: Path) -> Iterator[helpers.SessionUpdate]:
+    def draw(self, stamped: events.StoredEvent, folder: Path) -> Iterator[helpers.SessionUpdate]:
         match stamped.event:
-            case Classified() | PhaseStarted() | PhaseEnded() as event:
+            case events.Classified() | events.PhaseStarted() | events.PhaseEnded() as event:
                 yield self._draw_plan(event)
-            case Replied() if self.has_streamed:
+            case events.Replied() if self.has_streamed:
                 self.has_streamed = False
-            case Replied(text=said) | Warned(message=said) if said.strip():
+            case events.Replied(text=said) | events.Warned(message=said) if said.strip():
                 yield helpers.update_agent_message_text(f"{make_visible(said.strip())}\n\n")
-            case ToolStarted() | ToolBlocked() as event:
+            case events.ToolStarted() | events.ToolBlocked() as event:
                 yield self._start_call(event, folder)
-            case ToolFinished() as event:
+            case events.ToolFinished() as event:
                 told = to_content(event.summary)
                 yield helpers.update_tool_call(event.call_id, status=_to_status(event.is_error), content=told)
-            case CheckStarted() as event:
+            case events.CheckStarted() as event:
                 yield self._start_check(event)
-            case EvidenceRecorded(check=str()) as event:
+            case events.EvidenceRecorded(check=str()) as event:
                 yield self._end_check(event)
             case _:
                 pass
 
-    def _draw_plan(self, event: Classified | PhaseStarted | PhaseEnded) -> helpers.SessionUpdate:
+    def _draw_plan(
+        self, event: events.Classified | events.PhaseStarted | events.PhaseEnded
+    ) -> helpers.SessionUpdate:
         match event:
-            case Classified(steps=steps):
+            case events.Classified(steps=steps):
                 self._phases = {phase: self._phases.get(phase, "pending") for phase in steps}
-            case PhaseStarted(phase=phase):
+            case events.PhaseStarted(phase=phase):
                 self._phases[phase] = "in_progress"
-            case PhaseEnded(phase=phase, status=GateStatus.PASSED | GateStatus.SKIPPED):
+            case events.PhaseEnded(phase=phase, status=GateStatus.PASSED | GateStatus.SKIPPED):
                 self._phases[phase] = "completed"
-            case PhaseEnded(phase=phase):
+            case events.PhaseEnded(phase=phase):
                 self._phases[phase] = "pending"
         return helpers.update_plan(
             helpers.plan_entry(one.value, status=status) for one, status in self._phases.items()
         )
 
-    def _start_call(self, event: ToolStarted | ToolBlocked, folder: Path) -> helpers.SessionUpdate:
+    def _start_call(
+        self, event: events.ToolStarted | events.ToolBlocked, folder: Path
+    ) -> helpers.SessionUpdate:
         tool = self._tools.get(event.tool)
-        if isinstance(event, ToolBlocked):
+        if isinstance(event, events.ToolBlocked):
             return helpers.start_tool_call(
                 event.call_id,
                 event.tool,
@@ -132,7 +124,7 @@ class Updates:
             locations=[schema.ToolCallLocation(path=place)] if is_file and event.subject else None,
         )
 
-    def _draw_edit(self, event: ToolStarted, folder: Path) -> list[helpers.ToolCallContentVariant]:
+    def _draw_edit(self, event: events.ToolStarted, folder: Path) -> list[helpers.ToolCallContentVariant]:
         call = _find_call(folder, event.run, event.call_id)
         place, drawn = str(self._root / event.subject), list[helpers.ToolCallContentVariant]()
         for each in list_edits(call.input if call else {}):
@@ -142,14 +134,14 @@ class Updates:
             drawn += [] if new is None else [helpers.tool_diff_content(place, new, old)]
         return drawn
 
-    def _start_check(self, event: CheckStarted) -> helpers.SessionUpdate:
+    def _start_check(self, event: events.CheckStarted) -> helpers.SessionUpdate:
         call_id = f"check-{len(self._checks) + 1}"
         self._checks[event.check, event.command, event.code] = call_id
         before = " before the change" if event.code is Side.BASE else ""
         title = f"{event.check}{before}: {make_visible(event.command)}"
         return helpers.start_tool_call(call_id, title, kind="execute", status="in_progress")
 
-    def _end_check(self, event: EvidenceRecorded) -> helpers.SessionUpdate:
+    def _end_check(self, event: events.EvidenceRecorded) -> helpers.SessionUpdate:
         key = (event.check or "", event.command, event.code)
         told = to_content(f"{event.evidence}: {event.summary}")
         status = _to_status(event.exit_code != 0)

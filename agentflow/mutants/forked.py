@@ -2,18 +2,18 @@
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentflow.core.check_command import PYTEST, split_command
+from agentflow.core.check_command import split_command
 from agentflow.core.errors import NoSandbox
 from agentflow.core.evidence import Check, Command
 from agentflow.core.verdict import MutantEnd
 from agentflow.mutants.trial import MutantOrder, TriedMutant
 from agentflow.parse import Mismatch, fit
+from agentflow.runners.python import add_import_path, read_run
 from agentflow.sandbox import sealed
 from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import CACHES, CHECKS, SHARED
@@ -22,7 +22,6 @@ from agentflow.sandbox.throwaway import make_scratch_folder
 
 _SERVER = Path(__file__).with_name("server.py")
 _MODULE = "agentflow_mutants"
-_OWN_PATH = re.compile(r"\bPYTHONPATH=(?=\S)")
 _GRACE = 10.0
 """Seconds in which pytest starts and ends."""
 
@@ -38,8 +37,8 @@ def try_forked(
     `surround` returns the variables of the check for a folder in which they may name places.
     """
     (part, *_), mutants = split_command(order.check.command), order.mutants
-    is_python = all(each.path.endswith(".py") for each in mutants)
-    if not is_python or not order.passing or not PYTEST.fullmatch(part.command):
+    is_python, run = all(each.path.endswith(".py") for each in mutants), read_run(part)
+    if not (is_python and order.passing and run and run.is_pytest):
         return None
     spec = {
         "apart": [*SHARED, *CACHES],
@@ -100,7 +99,7 @@ class ForkedRun(NamedTuple):
                 "PYTEST_PLUGINS": ",".join(filter(None, (self.module, env.get("PYTEST_PLUGINS", "")))),
                 "AGENTFLOW_FORKED": str(place),
             }
-            said = _OWN_PATH.sub(lambda found: f"{found[0]}{place}{os.pathsep}", check.command)
+            said = add_import_path(check.command, str(place))
             command = Command(
                 argv=(find_shell(sandbox.root), "-c", said),
                 cwd=str(sandbox.root),

@@ -5,15 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from agentflow.core.check_command import format_command
 from agentflow.core.evidence import Evidence, summarize_evidence
-from agentflow.core.verdict import MutantResult, Verdict, count_mutants, pick_survivors
 from agentflow.pages.diff import JudgedAs
 from agentflow.pages.page import CheckView, TaskPage
 from agentflow.pages.render import describe_status, explain_outcome
-from agentflow.pages.templates import format_money
-from agentflow.redact import format_count, make_visible, redact_text, to_one_line
+from agentflow.redact import format_count, format_money, make_visible, redact_text, to_one_line
 from agentflow.report.material import fence_text
-from agentflow.report.summary import TaskSummary
-from agentflow.view.verdict import describe_survivor
+from agentflow.report.summary import SummaryPart, TaskSummary
 from agentflow.view.words import format_duration
 
 _MARKS = {"good": "✅", "warn": "⚠️", "bad": "❌", "accent": "⏳"}
@@ -25,6 +22,7 @@ _TAKEN_UP = re.compile(
     r"@|#(?=\d)|(?i:\b(?:GH|[A-Z]{2,10})-)(?=\d)|(?i:(?:https?|ftps?|mailto|xmpp):|\bwww\.)"
 )
 _MOST_TESTS = 10
+_MOST_ROWS = 20
 _MOST_FILES = 50
 _MOST_DIFF = 300
 _LINE = 300
@@ -84,11 +82,7 @@ def _list_parts(page: TaskPage, summary: TaskSummary) -> Iterator[str]:
         yield "\n".join(f"> {escape_markdown(row, 1000)}".rstrip() for row in rows[:60])
     if page.checks:
         yield _tabulate_checks(page.checks)
-    if state.verdict is not None:
-        yield from _explain_verdict(summary, state.verdict)
-    if state.mutants:
-        killed, survivors = format_mutants(state.mutants)
-        yield _fold(killed, survivors) if survivors else killed
+    yield from map(format_part, summary.parts)
     if page.files:
         yield _tabulate_files(page)
         rows = make_visible(redact_text(page.diff)).rstrip().split("\n")
@@ -126,41 +120,20 @@ def _tabulate_checks(checks: tuple[CheckView, ...]) -> str:
     return "\n".join(rows)
 
 
-def _explain_verdict(summary: TaskSummary, verdict: Verdict) -> Iterator[str]:
+def format_part(part: SummaryPart) -> str:
+    """Return a part of a summary as a list below its title."""
     lines = list[str]()
-    for proof in verdict.proof:
-        lines.append(f"- {proof.kind.meaning}" + (":" if proof.tests else ""))
-        lines += [f"  - {to_code(test)}" for test in proof.tests[:_MOST_TESTS]]
-        if len(proof.tests) > _MOST_TESTS:
-            lines.append(f"  - {format_count(len(proof.tests) - _MOST_TESTS, 'more test')}")
-    yield _make_list("What proves it", lines)
-    yield _make_list("What nothing proves", _list_items(summary.unproved))
-    caveats = [f"- **{to_code(word)}** {meaning}".rstrip() for word, meaning in summary.caveats]
-    yield _make_list("Caveats", caveats)
-    approved = ", approved by a person" if summary.is_approved else ""
-    yield _make_list(f"Changes to the checks{approved}", _list_items(summary.check_changes))
-    yield _make_list("Why it is not verified", [] if verdict.passed else _list_items(verdict.reasons))
-
-
-def format_mutants(mutants: tuple[MutantResult, ...]) -> tuple[str, str]:
-    told, survived = count_mutants(mutants), pick_survivors(mutants)
-    late = f", {told['not_tried']} not tried" if told["not_tried"] else ""
-    rows = [
-        f"- {to_code(f'{each.path}:{each.line}')} {escape_markdown(describe_survivor(each))}"
-        + ("" if each.is_strong else " (weak: it decides nothing)")
-        for each in survived[:_MOST_FILES]
-    ]
-    more = [f"- {format_count(len(survived) - len(rows), 'more')}"] if len(survived) > len(rows) else []
-    return f"{told['killed']} of {told['tried']} mutants killed{late}", "\n".join((*rows, *more))
-
-
-def _list_items(lines: tuple[str, ...]) -> list[str]:
-    shown = [f"- {escape_markdown(line)}" for line in lines[:20]]
-    return [*shown, f"- {format_count(len(lines) - 20, 'more')}"] if len(lines) > 20 else shown
-
-
-def _make_list(title: str, lines: list[str]) -> str:
-    return "\n".join([f"**{title}**", "", *lines]) if lines else ""
+    for row in part.rows[:_MOST_ROWS]:
+        lead = f"{to_code(row.lead)} " if row.lead else ""
+        lines.append(f"- {lead}{escape_markdown(row.text)}{':' if row.names else ''}".rstrip())
+        lines += [f"  - {to_code(name)}" for name in row.names[:_MOST_TESTS]]
+        if len(row.names) > _MOST_TESTS:
+            lines.append(f"  - {format_count(len(row.names) - _MOST_TESTS, 'more test')}")
+    if len(part.rows) > _MOST_ROWS:
+        lines.append(f"- {format_count(len(part.rows) - _MOST_ROWS, 'more')}")
+    if part.is_detail and lines:
+        return _fold(part.title, "\n".join(lines))
+    return "\n".join((f"**{part.title}**", "", *lines)).rstrip()
 
 
 def _tabulate_files(page: TaskPage) -> str:

@@ -7,25 +7,9 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from agentflow.core import events
 from agentflow.core.errors import CorruptState, InvalidFile, StateError
-from agentflow.core.events import (
-    Asked,
-    Compacted,
-    PersonSaid,
-    PhaseEnded,
-    PhaseStarted,
-    Replied,
-    Retried,
-    RunEnded,
-    RunStarted,
-    StateChanged,
-    StoredEvent,
-    TaskEnded,
-    ToolBlocked,
-    ToolFinished,
-    ToolStarted,
-)
-from agentflow.core.evidence import CheckName, Evidence, TestOutcome
+from agentflow.core.evidence import Evidence, TestOutcome
 from agentflow.core.messages import Usage
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.run import RunOutcome
@@ -91,15 +75,15 @@ class RunView(Record):
     turns: tuple[TurnView, ...] = ()
 
 
-def fold_runs(happened: Iterable[StoredEvent]) -> tuple[RunView, ...]:
+def fold_runs(happened: Iterable[events.StoredEvent]) -> tuple[RunView, ...]:
     runs: dict[int, RunView] = {}
     for one in happened:
         event = one.event
-        if isinstance(event, RunStarted):
+        if isinstance(event, events.RunStarted):
             earlier = runs[event.run].turns if event.run in runs else ()  # of a run that was resumed
             known = copy_shared(event, RunView)
             runs[event.run] = RunView(number=event.run, parent=one.parent, turns=earlier, **known)
-        elif isinstance(event, RunEnded) and event.run in runs:
+        elif isinstance(event, events.RunEnded) and event.run in runs:
             ended = runs[event.run].replace(outcome=event.outcome, usage=event.usage, seconds=event.seconds)
             runs[event.run] = ended
         elif isinstance(event, _OfTurn) and event.run in runs:
@@ -110,45 +94,55 @@ def fold_runs(happened: Iterable[StoredEvent]) -> tuple[RunView, ...]:
     return tuple(runs.values())
 
 
-_OfTurn = Asked | Replied | ToolStarted | ToolFinished | ToolBlocked | PersonSaid | Retried
+_OfTurn = (
+    events.Asked
+    | events.Replied
+    | events.ToolStarted
+    | events.ToolFinished
+    | events.ToolBlocked
+    | events.PersonSaid
+    | events.Retried
+)
 
 
 def _open_turn(run: RunView, event: _OfTurn) -> TurnView:
     newest = run.turns[-1].number if run.turns else 0
-    number = {PersonSaid: newest + 1, Retried: max(newest, 1)}.get(type(event), getattr(event, "turn", 0))
+    number = {events.PersonSaid: newest + 1, events.Retried: max(newest, 1)}.get(
+        type(event), getattr(event, "turn", 0)
+    )
     number = number or max(newest, 1)
     known = TurnView(run=run.number, number=number)
     turn = next((one for one in run.turns if one.number == number), known)
     match event:
-        case Replied():
+        case events.Replied():
             return turn.replace(
                 text=event.text, usage=event.usage, seconds=event.seconds, call_count=event.calls
             )
-        case PersonSaid():
+        case events.PersonSaid():
             return turn.replace(notes=(*turn.notes, f"You: {event.text}"))
-        case Retried():
+        case events.Retried():
             return turn.replace(
                 notes=(*turn.notes, f"Asked again, try {event.attempt} failed: {event.reason}")
             )
-        case ToolStarted() | ToolFinished() | ToolBlocked():
+        case events.ToolStarted() | events.ToolFinished() | events.ToolBlocked():
             return turn.replace(calls=_put_call(turn.calls, event))
-        case Asked():
+        case events.Asked():
             return turn
 
 
 def _put_call(
-    calls: tuple[CallView, ...], event: ToolStarted | ToolFinished | ToolBlocked
+    calls: tuple[CallView, ...], event: events.ToolStarted | events.ToolFinished | events.ToolBlocked
 ) -> tuple[CallView, ...]:
     known = {call.id: call for call in calls}
     new = CallView(id=event.call_id, tool=event.tool, subject="", end=CallEnd.RUNNING)
     call = known.get(event.call_id, new)
     match event:
-        case ToolStarted():
+        case events.ToolStarted():
             call = call.replace(subject=event.subject)
-        case ToolFinished():
+        case events.ToolFinished():
             end = CallEnd.FAILED if event.is_error else CallEnd.DONE
             call = call.replace(end=end, result=event.summary, seconds=event.seconds)
-        case ToolBlocked():
+        case events.ToolBlocked():
             call = call.replace(end=CallEnd.REFUSED, result=event.reason)
     return tuple({**known, call.id: call}.values())
 
@@ -167,20 +161,22 @@ class Course(Record):
     """The seconds of each, of all its iterations."""
 
 
-def follow_course(happened: Iterable[StoredEvent]) -> Course:
+def follow_course(happened: Iterable[events.StoredEvent]) -> Course:
     used, begun = [UsagePoint(seconds=0, tokens=0, cost=0.0)], dict[str, float]()
     spent: dict[str, float] = {}
     now = 0.0
     for now, one in _clock(happened):
         match one.event:
-            case Replied(usage=usage) | Compacted(usage=usage) if usage.tokens or usage.cost_usd:
+            case events.Replied(usage=usage) | events.Compacted(usage=usage) if (
+                usage.tokens or usage.cost_usd
+            ):
                 last = used[-1]
                 is_known = last.cost is not None and usage.cost_usd is not None
                 cost = (last.cost or 0) + (usage.cost_usd or 0) if is_known else None
                 used.append(UsagePoint(seconds=now, tokens=last.tokens + usage.tokens, cost=cost))
-            case PhaseStarted(phase=phase):
+            case events.PhaseStarted(phase=phase):
                 begun[phase] = now
-            case PhaseEnded(phase=phase) if phase in begun:
+            case events.PhaseEnded(phase=phase) if phase in begun:
                 spent[phase] = spent.get(phase, 0) + now - begun.pop(phase)
             case _:
                 pass
@@ -189,14 +185,14 @@ def follow_course(happened: Iterable[StoredEvent]) -> Course:
     return Course(seconds=now, used=tuple(used), phases=spent)
 
 
-def _clock(happened: Iterable[StoredEvent]) -> Iterator[tuple[float, StoredEvent]]:
+def _clock(happened: Iterable[events.StoredEvent]) -> Iterator[tuple[float, events.StoredEvent]]:
     now, last, is_over = 0.0, None, False
     for one in happened:
         with suppress(TypeError, ValueError):  # a time that nobody can read takes none
             at = datetime.fromisoformat(one.at)
             now += max(0.0, (at - last).total_seconds()) if last and not is_over else 0.0
             last = at
-        is_over = isinstance(one.event, TaskEnded)
+        is_over = isinstance(one.event, events.TaskEnded)
         yield now, one
 
 
@@ -216,14 +212,9 @@ class TestView(Record):
     after: TestOutcome | None
 
 
-class CheckView(Record):
+class CheckView(CheckPair):
     """A required check before the task and now, with its tests."""
 
-    name: CheckName
-    command: str
-    missing: str
-    before: Evidence | None
-    after: Evidence | None
     changed: tuple[TestView, ...] = ()
     same: tuple[TestView, ...] = ()
 
@@ -250,7 +241,7 @@ class TaskPage(Record):
 
 def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | None = None) -> TaskPage:
     """Return the page of a task as its files are now, without what cannot be read, which it names."""
-    stored, problems = list[StoredEvent](), list[str]()
+    stored, problems = list[events.StoredEvent](), list[str]()
     try:
         stored.extend(load_events(folder))
     except CorruptState as error:
@@ -260,9 +251,9 @@ def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | 
     except CorruptState as error:
         problems.append(_describe_error(error, folder))
         return TaskPage(task_id=folder.name, at_work=at_work, problems=tuple(problems))
-    events = tuple(one for one in stored if not isinstance(one.event, StateChanged))
+    happened = tuple(one for one in stored if not isinstance(one.event, events.StateChanged))
     snapshot = Snapshot(
-        folder=folder, state=state, events=events, evidence=tuple(_read_records(folder, problems))
+        folder=folder, state=state, events=happened, evidence=tuple(_read_records(folder, problems))
     )
     summary = summarize_task(state, snapshot.find, at_work=at_work)
     known = before.snapshot.state if before and before.snapshot else None
@@ -277,10 +268,10 @@ def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | 
         problems=tuple(problems),
         files=arrange_diff(split_diff(diff), state.surface, state.verdict, state.mutants),
         diff=diff,
-        runs=fold_runs(events),
+        runs=fold_runs(happened),
         checks=tuple(_compare_tests(folder, pair) for pair in summary.checks),
-        course=follow_course(events),
-        spending=sum_spending(events),
+        course=follow_course(happened),
+        spending=sum_spending(happened),
     )
 
 

@@ -16,8 +16,8 @@ from agentflow.core.verdict import PLAUSIBLE, describe_probe
 from agentflow.pages.diff import JudgedAs
 from agentflow.pages.page import CallEnd, RunView, TaskPage, read_output_end
 from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
-from agentflow.pages.templates import fill_template, format_money, to_markup
-from agentflow.redact import format_count, to_one_line
+from agentflow.pages.templates import fill_template, to_markup
+from agentflow.redact import format_count, format_money, to_one_line
 from agentflow.view.status import diff_call, tell_terms
 from agentflow.view.words import (
     UNSANDBOXED,
@@ -142,7 +142,6 @@ def _render_head(page: TaskPage, link: str) -> str:
     return fill_template(
         "pages/head.html",
         page=page,
-        verdict=summary.task.verdict if summary else None,
         mark=mark,
         status=status,
         tone=tone,

@@ -7,17 +7,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from agentflow.core import events
 from agentflow.core.errors import CorruptState
-from agentflow.core.events import (
-    Classified,
-    Compacted,
-    Replied,
-    RunStarted,
-    TaskEnded,
-    TaskStarted,
-    ToolBlocked,
-    ToolStarted,
-)
 from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.record import Record
 from agentflow.core.task import Status
@@ -25,7 +16,16 @@ from agentflow.redact import format_count
 from agentflow.store.journal import read_numbered_lines
 from agentflow.store.reading import EVENTS, TASKS, list_tasks, parse_event
 
-_READ = (TaskStarted, Classified, RunStarted, ToolStarted, ToolBlocked, Replied, Compacted, TaskEnded)
+_READ = (
+    events.TaskStarted,
+    events.Classified,
+    events.RunStarted,
+    events.ToolStarted,
+    events.ToolBlocked,
+    events.Replied,
+    events.Compacted,
+    events.TaskEnded,
+)
 """The events that say something here; of all others only the type is looked at."""
 _IS_READ = re.compile(
     rb'\{"seq":\d+,"at":"[^"]*","type":"(?:%s)"' % b"|".join(kind.__name__.encode() for kind in _READ)
@@ -123,18 +123,18 @@ def _read_task(folder: Path) -> TaskNumbers:
     lines = ((number, line) for number, line in read_numbered_lines(path) if _IS_READ.match(line))
     for stamped in filter(None, (parse_event(line, f"{path}:{number}") for number, line in lines)):
         match event := stamped.event:
-            case Classified():
+            case events.Classified():
                 route = event.route
-            case RunStarted():
+            case events.RunStarted():
                 runs, attempts = runs + 1, max(attempts, event.iteration)
                 changes |= event.role == "implementer"
-            case ToolStarted():
+            case events.ToolStarted():
                 calls[event.tool] += 1
-            case ToolBlocked():
+            case events.ToolBlocked():
                 refused, overreach = refused + 1, overreach + (event.owner is not None)
-            case Replied() | Compacted():
+            case events.Replied() | events.Compacted():
                 used.append(event.usage)
-            case TaskEnded():
+            case events.TaskEnded():
                 status, seconds = event.status, seconds + (event.seconds or 0)
             case _:
                 pass

@@ -8,8 +8,8 @@ from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 
 from agentflow.core.evidence import summarize_evidence
-from agentflow.redact import format_count, make_visible, redact_text
-from agentflow.view.verdict import describe_survivor
+from agentflow.redact import format_count, format_money, make_visible, redact_text
+from agentflow.report.summary import describe_survivor
 from agentflow.view.words import format_duration, format_local
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -47,12 +47,6 @@ def _environment() -> Environment:
     }
     made.filters.update(filters)
     return made
-
-
-def format_money(cost: float | None) -> str:
-    if cost is None:
-        return "unknown"
-    return f"${cost:.4f}" if 0 < cost < 1 else f"${cost:,.2f}"
 
 
 def _finalize(value: Any) -> Any:

@@ -2,18 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from agentflow.core.events import (
-    Answered,
-    Asked,
-    Compacted,
-    IntentTold,
-    Paused,
-    Replied,
-    RunStarted,
-    StoredEvent,
-    TaskEnded,
-)
-from agentflow.core.evidence import CheckRun, Side, select_runs
+from agentflow.core import events
+from agentflow.core.evidence import CheckRun, Evidence, Side, select_runs
 from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
@@ -42,6 +32,10 @@ class Material(Record):
     @property
     def before(self) -> tuple[CheckRun, ...]:
         return select_runs(self.runs, code=Side.BASE, checks=Side.BASE)
+
+    def find(self, evidence_id: str | None) -> Evidence | None:
+        found = (run.evidence for run in self.runs if run.evidence)
+        return next((each for each in found if each.id == evidence_id), None)
 
 
 def fence_text(text: str, language: str = "") -> str:
@@ -73,20 +67,20 @@ class Spending(Record):
         return max(0.0, round(self.seconds - self.model, 3))
 
 
-def sum_spending(told: Iterable[StoredEvent], seconds: float = 0) -> Spending:
-    roles, runs, spent = dict[int, str](), dict[str, list[Replied | Compacted]](), seconds
+def sum_spending(told: Iterable[events.StoredEvent], seconds: float = 0) -> Spending:
+    roles, runs, spent = dict[int, str](), dict[str, list[events.Replied | events.Compacted]](), seconds
     waits, waiting, model = dict[int, float](), set[int](), 0.0
     for stamped in told:
         match stamped.event:
-            case RunStarted(run=run, role=role):
+            case events.RunStarted(run=run, role=role):
                 roles[run] = role
-            case Asked(run=run):
+            case events.Asked(run=run):
                 waiting.add(run)
-            case Replied() | Compacted(summary="model" | "program") as got:
+            case events.Replied() | events.Compacted(summary="model" | "program") as got:
                 runs.setdefault(roles.get(got.run, "?"), []).append(got)
                 waits[got.run] = waits.get(got.run, 0) + got.seconds
                 waiting.discard(got.run)
-            case TaskEnded(seconds=float(took)):
+            case events.TaskEnded(seconds=float(took)):
                 spent += took
             case _:
                 pass
@@ -97,7 +91,9 @@ def sum_spending(told: Iterable[StoredEvent], seconds: float = 0) -> Spending:
         RoleSpending(
             role=role,
             requests=len(replies),
-            usage=sum_usage(one.usage for one in replies if isinstance(one, Replied) or one.usage.tokens),
+            usage=sum_usage(
+                one.usage for one in replies if isinstance(one, events.Replied) or one.usage.tokens
+            ),
             seconds=round(sum(one.seconds for one in replies), 3),
         )
         for role, replies in runs.items()
@@ -105,22 +101,22 @@ def sum_spending(told: Iterable[StoredEvent], seconds: float = 0) -> Spending:
     return Spending(roles=tuple(spending), seconds=round(spent, 3), model=round(model, 3))
 
 
-def summarize_intent(task: TaskState, happened: Iterable[StoredEvent]) -> IntentTold:
+def summarize_intent(task: TaskState, happened: Iterable[events.StoredEvent]) -> events.IntentTold:
     asked: dict[str, str] = {}
     for one in happened:
         match one.event:
-            case Paused(kind=kind, pending=pending) if kind in _GAPS:
+            case events.Paused(kind=kind, pending=pending) if kind in _GAPS:
                 asked.setdefault(pending, f"{kind} {pending}: asked")
-            case Answered(pending=pending, by=by) if pending in asked:
+            case events.Answered(pending=pending, by=by) if pending in asked:
                 asked[pending] = f"{asked[pending].split(':')[0]}: answered{f' by {by}' if by else ''}"
-            case Answered(pending=pending, by="default"):
+            case events.Answered(pending=pending, by="default"):
                 asked[pending] = f"question {pending}: the default was assumed"
             case _:
                 pass
     intent = task.intent
     rows = (row.removeprefix("- ") for row in intent.assumptions.splitlines())
     guesses = [f"assumed: {row}" for row in rows if row.strip()]
-    return IntentTold(
+    return events.IntentTold(
         goal=intent.goal or task.task,
         constraints=intent.constraints,
         assumptions=intent.assumptions,

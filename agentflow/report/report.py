@@ -17,15 +17,14 @@ from agentflow.core.role import Finding, Issue
 from agentflow.core.task import Ending, GateStatus, Status, TaskState
 from agentflow.core.verdict import (
     PLAUSIBLE,
-    MutantResult,
     ProbeResult,
     count_mutants,
     describe_probe,
 )
 from agentflow.frontmatter import write_atomic
-from agentflow.redact import list_some, make_visible, nest_text
+from agentflow.redact import format_money, list_some, make_visible, nest_text
 from agentflow.report.material import Material, Spending, fence_text
-from agentflow.report.why import explain_task
+from agentflow.report.summary import SummaryPart, summarize_task
 from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.ending import fail
@@ -138,8 +137,7 @@ def format_report(
     intent = (("goal", told.goal), ("constraints", told.constraints))
     gaps = [f"- gap: {nest_text(gap)}" for gap in told.gaps] or ["- gaps: none"]
     results = task.parallel_work.results if task.parallel_work else ()
-    verdict = task.verdict
-    caveats = (*verdict.caveats, *verdict.approvals, *verdict.notes) if verdict else ()
+    summary = summarize_task(task, material.find)
     only_one = ["- no check was changed, so this is also the result with the original checks"]
     if not task.final or task.held or task.tree == task.base_tree:
         only_one = []
@@ -152,11 +150,12 @@ def format_report(
     parts = [
         f"# {task.ending.status}: {make_visible(title)}",
         _describe_facts(task),
+        _describe_answer(task),
+        *(f"## {part.title}\n{_list_rows(part)}".rstrip() for part in summary.parts),
         _list_under("Intent", [*(f"- {label}: {nest_text(text)}" for label, text in intent if text), *gaps]),
         _list_under(
             "Recalled from memory", _make_items(f"{one.line} (why: {one.why})" for one in task.recalled)
         ),
-        _describe_answer(task),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
         _list_under(
             "Steps of parallel implementers",
@@ -166,15 +165,10 @@ def format_report(
         _list_under("Checks after the change", [*map(_show_check, select_runs(runs)), *only_one]),
         _list_under("With the original checks", list(map(_show_check, select_runs(runs, checks=Side.BASE)))),
         _list_under("Without the change", [*map(_show_check, select_runs(runs, code=Side.BASE)), *again]),
-        _list_under("Proof", _list_proof(task)),
-        _list_under("Mutants", _list_mutants(task.mutants)),
         _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
         _list_under("Decisions about calls", list(_list_decisions(task))),
-        _list_under("Changes to the checks", _list_changes_to_approve(task)),
         _list_under("Failed iterations", failures),
-        _list_under("Caveats", _make_items(caveats)),
         _list_under("Files changed", _list_files(task, changes)),
-        _list_under("Changed only by hooks", _make_items(sorted(find_hook_files(task)))),
         _list_under("Tokens and time", _tabulate_spending(spent)),
         _list_under("What counts as checks", _make_items(material.surface())),
         fence_text(make_visible(material.diff).rstrip(), "diff") if material.diff else "",
@@ -188,7 +182,7 @@ def to_result(
     """Return the result of a task, with the keys of CONTRACT section 7; what is unknown is None."""
     assert task.ending is not None
     unknown = task.base_tree is not None and task.tree is None
-    known = {run.evidence.id: run.evidence for run in (*material.before, *material.runs) if run.evidence}
+    summary = summarize_task(task, material.find)
     return {
         "task_id": task.task_id,
         "status": task.ending.status,
@@ -220,7 +214,8 @@ def to_result(
         "caveats": [*task.verdict.caveats, *task.verdict.approvals] if task.verdict else [],
         "pending": to_builtins(task.pending),
         "decisions": task.decisions,
-        "why": to_builtins(explain_task(task, lambda found: known.get(found or ""))),
+        "why": to_builtins(summary.why),
+        "summary": to_builtins(summary.parts),
         "report": f"{material.folder}/report.md",
     }
 
@@ -236,8 +231,7 @@ def _describe_answer(task: TaskState) -> str:
 
 def _describe_facts(task: TaskState) -> str:
     assert task.ending is not None
-    usage, spent = task.usage, task.usage.cost_usd
-    cost = "unknown" if spent is None else f"{spent:.4f} USD"
+    usage, cost = task.usage, format_money(task.usage.cost_usd)
     lines = [
         f"- result: {nest_text(task.ending.reason)} (exit {int(task.ending.exit_code)})",
         f"- task: {task.task_id}",
@@ -280,40 +274,14 @@ def _describe_probe(result: ProbeResult) -> str:
     return f"- {what}: {end} ({result.seconds:.1f} s)"
 
 
-def _list_mutants(mutants: tuple[MutantResult, ...]) -> list[str]:
-    if not mutants:
-        return []
-    told = count_mutants(mutants)
-    late = f", {told['not_tried']} not tried for want of time" if told["not_tried"] else ""
-    survived = (each for each in mutants if each.is_unnoticed)
-    grades = {True: "no test notices", False: "no test notices (weak: it decides nothing)"}
-    return [
-        f"- {told['killed']} of {told['tried']} killed{late}",
-        *(
-            f"- survived: {nest_text(f'{each.path}:{each.line}  {each.edit}')}: {grades[each.is_strong]}"
-            for each in survived
-        ),
-    ]
-
-
-def _list_changes_to_approve(task: TaskState) -> list[str]:
-    verdict = task.verdict
-    if verdict is None or not verdict.weakened:
-        return []
-    if verdict.approvals:
-        return _make_items(verdict.approvals)
-    return [*_make_items(verdict.weakened), "", "Only a person can approve it."]
-
-
-def _list_proof(task: TaskState) -> list[str]:
-    if task.verdict is None:
-        return []
-    lines = list[str]()
-    for proof in task.verdict.proof:
-        shown = f": {list_some([nest_text(test) for test in proof.tests])}" if proof.tests else ""
-        evidence = f" ({', '.join(proof.evidence)})" if proof.evidence else ""
-        lines.append(f"- {proof.kind}: {proof.kind.meaning}{shown}{evidence}")
-    return [*lines, *(f"- unproved: {nest_text(line)}" for line in task.verdict.unproved)]
+def _list_rows(part: SummaryPart) -> str:
+    rows = list[str]()
+    for row in part.rows:
+        lead = f"{nest_text(row.lead)}: " if row.lead else ""
+        names = f": {list_some(list(map(nest_text, row.names)))}" if row.names else ""
+        evidence = f" ({', '.join(row.evidence)})" if row.evidence else ""
+        rows.append(f"- {lead}{nest_text(row.text)}{names}{evidence}".rstrip(": "))
+    return "\n".join(rows)
 
 
 def _list_files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
@@ -329,14 +297,13 @@ def _list_files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
 def _tabulate_spending(spent: Spending) -> list[str]:
     if not spent.roles:
         return []
-    columns = ("role", "requests", "tokens in", "read from a cache", "tokens out", "cost in USD", "model s")
+    columns = ("role", "requests", "tokens in", "read from a cache", "tokens out", "cost", "model s")
     rows: list[tuple[str, ...]] = [columns, ("---", *["---:"] * 6)]
     for one in spent.roles:
         used = one.usage
-        cost = "unknown" if used.cost_usd is None else f"{used.cost_usd:.4f}"
         sent = used.input + used.cache_read + used.cache_write
         counts = (f"{count:,}" for count in (one.requests, sent, used.cache_read, used.output))
-        rows.append((nest_text(one.role), *counts, cost, f"{one.seconds:.1f}"))
+        rows.append((nest_text(one.role), *counts, format_money(used.cost_usd), f"{one.seconds:.1f}"))
     time = f"{spent.seconds:.1f} s in all: the model {spent.model:.1f} s, agentflow {spent.own:.1f} s"
     return [*(f"| {' | '.join(row)} |" for row in rows), "", time]
 

@@ -1,13 +1,14 @@
 """What a task came to: gathered once, for the terminal, the pages, the report, Markdown and JSON to print."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
 
 from agentflow.core.check_command import format_command
-from agentflow.core.evidence import CheckName, Evidence
+from agentflow.core.evidence import CheckName, Evidence, Side
 from agentflow.core.record import Record
 from agentflow.core.role import Finding, Issue
 from agentflow.core.task import Status, TaskState
-from agentflow.core.verdict import explain_caveat
+from agentflow.core.verdict import MutantResult, count_mutants, explain_caveat, pick_survivors
 from agentflow.report.why import Why, explain_task
 from agentflow.verdict.ending import FindEvidence
 
@@ -22,21 +23,44 @@ class CheckPair(Record):
     """It was looked for on the change, whether it could run or not."""
 
 
-class TaskSummary(Record):
-    """What a task came to."""
+class Tone(StrEnum):
+    """How a part of a summary is meant; pages have a colour of this name for each."""
 
+    GOOD = "good"
+    WARN = "warn"
+    BAD = "bad"
+    PLAIN = ""
+
+
+class SummaryRow(Record):
+    text: str
+    lead: str = ""
+    """A word of the result, or a place in a file, before the text."""
+    names: tuple[str, ...] = ()
+    """Tests, say, that the text is about."""
+    evidence: tuple[str, ...] = ()
+
+
+class SummaryPart(Record):
+    """One list of a summary, in the words in which everything prints it."""
+
+    title: str
+    tone: Tone
+    rows: tuple[SummaryRow, ...]
+    label: str = ""
+    """Its name on a terminal; empty where the result above it says this there."""
+    is_detail: bool = False
+    """Folded up where that is possible."""
+
+
+class TaskSummary(Record):
     task: TaskState
     why: Why
     checks: tuple[CheckPair, ...]
+    parts: tuple[SummaryPart, ...] = ()
     findings: tuple[tuple[Finding, str], ...] = ()
+    """Each with the doubt about it, if any."""
     issues: tuple[tuple[Issue, str], ...] = ()
-    caveats: tuple[tuple[str, str], ...] = ()
-    unproved: tuple[str, ...] = ()
-    """Of a change that passed."""
-    check_changes: tuple[str, ...] = ()
-    """Changes to the checks that a person approved or has to approve."""
-    is_approved: bool = False
-    hook_files: tuple[str, ...] = ()
     is_search_result: bool = False
     """The change was found by search, so that only the tests vouch for it."""
 
@@ -45,25 +69,82 @@ def summarize_task(
     task: TaskState, find: FindEvidence, *, at_work: bool = False, is_named: bool = True, place: str = ""
 ) -> TaskSummary:
     """Return what a task came to; `place` is the option with which commands find its repository."""
-    verdict, cited = task.verdict, task.findings.findings if task.findings else ()
+    cited = task.findings.findings if task.findings else ()
     doubts = dict.fromkeys(task.unseen_findings, "not seen by the explorer")
     doubts |= dict.fromkeys(task.flagged_findings, "no such line")
+    issues = task.review.issues if task.review else ()
     return TaskSummary(
         task=task,
         why=explain_task(task, find, at_work=at_work, is_named=is_named, place=place),
         checks=tuple(pair_checks(task, find)),
-        findings=tuple((one, doubts.get(one.place, "")) for one in cited),
-        issues=tuple(
-            (one, "no such line" if one.place in task.flagged_issues else "")
-            for one in (task.review.issues if task.review else ())
+        parts=(
+            *(part for part in _list_parts(task) if part.rows),
+            *((make_survivors_part(task.mutants),) if task.mutants else ()),
         ),
-        caveats=tuple((word, explain_caveat(word)) for word in verdict.caveats) if verdict else (),
-        unproved=verdict.unproved if verdict and verdict.passed else (),
-        check_changes=(verdict.approvals or verdict.weakened) if verdict else (),
-        is_approved=bool(verdict and verdict.approvals),
-        hook_files=tuple(sorted(task.hook_files)),
+        findings=tuple((one, doubts.get(one.place, "")) for one in cited),
+        issues=tuple((one, "no such line" if one.place in task.flagged_issues else "") for one in issues),
         is_search_result=task.is_found and task.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT),
     )
+
+
+def _list_parts(task: TaskState) -> Iterator[SummaryPart]:
+    verdict = task.verdict
+    if verdict is not None:
+        proofs = (
+            SummaryRow(text=one.kind.meaning, names=one.tests, evidence=one.evidence) for one in verdict.proof
+        )
+        yield SummaryPart(title="What proves it", tone=Tone.GOOD, rows=tuple(proofs))
+        if verdict.passed:  # of one that failed, the reasons say more
+            yield _make_part("What nothing proves", Tone.WARN, verdict.unproved, "unproved")
+        caveats = tuple(SummaryRow(lead=word, text=explain_caveat(word)) for word in verdict.caveats)
+        yield SummaryPart(title="Caveats", tone=Tone.WARN, rows=caveats, label="caveat")
+        if verdict.approvals:
+            title = "Changes to the checks, approved by a person"
+            yield _make_part(title, Tone.WARN, verdict.approvals, "checks")
+        else:  # what waits for a person is shown where it is decided
+            label = "" if task.pending else "checks"
+            yield _make_part(
+                "Changes to the checks: only a person can approve them", Tone.BAD, verdict.weakened, label
+            )
+        if not verdict.passed:
+            yield _make_part("Why it is not verified", Tone.BAD, verdict.reasons)
+    notes = verdict.notes if verdict else ()
+    if not task.reads_only:  # there the issues are the answer
+        said = [issue.describe() for issue in (task.review.issues if task.review else ())]
+        if task.judgement is not None and task.judgement.reasons:
+            said.append(f"verifier: {'; '.join(task.judgement.reasons)}")
+        known = {*notes, *(verdict.reasons if verdict else ())}
+        left = [text for text in said if text not in known]
+        yield _make_part("What the reviewer and the verifier said", Tone.PLAIN, left, "said")
+    yield _make_part("Notes", Tone.PLAIN, notes, "note").replace(is_detail=True)
+    hooked = sorted(task.hook_files)
+    yield _make_part("Changed only by hooks", Tone.PLAIN, hooked, "hooks").replace(is_detail=True)
+
+
+def _make_part(title: str, tone: Tone, texts: Iterable[str], label: str = "") -> SummaryPart:
+    rows = tuple(SummaryRow(text=text) for text in texts)
+    return SummaryPart(title=title, tone=tone, rows=rows, label=label)
+
+
+def make_survivors_part(mutants: tuple[MutantResult, ...]) -> SummaryPart:
+    """Return the edits that no test notices, below how many were tried."""
+    counts = count_mutants(mutants)
+    late = f", {counts['not_tried']} not tried for want of time" if counts["not_tried"] else ""
+    rows = tuple(
+        SummaryRow(
+            lead=f"{each.path}:{each.line}",
+            text=describe_survivor(each) + ("" if each.is_strong else " (weak: it decides nothing)"),
+        )
+        for each in pick_survivors(mutants)
+    )
+    title = f"{counts['killed']} of {counts['tried']} mutants killed{late}"
+    return SummaryPart(title=title, tone=Tone.WARN if rows else Tone.GOOD, rows=rows, is_detail=True)
+
+
+def describe_survivor(mutant: MutantResult) -> str:
+    """Return what no test notices: `default=0 → default=1: no test notices`."""
+    where = " in the removed code" if mutant.code is Side.BASE else ""
+    return f"{mutant.edit}{where}: no test notices"
 
 
 def pair_checks(task: TaskState, find: FindEvidence) -> Iterator[CheckPair]:

@@ -170,7 +170,9 @@ def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]
 def classify_words(task: TaskState, table: Table) -> Classification:
     """Return the classification of a task's words, in the class that the person named, if any."""
     found = classify((task.invoked.purpose if task.invoked else "") or task.task, table)
-    return use_named_class(found, task.named_class, table) if task.named_class else found
+    is_change = Phase.IMPLEMENTATION in found.steps
+    named = task.named_class or ("" if is_change or not task.plan_mode else Complexity.IMPLEMENTATION)
+    return use_named_class(found, named, table) if named else found
 
 
 def skip_roles_before(task: TaskState) -> tuple[TaskState, Classified]:
@@ -202,7 +204,9 @@ def _steps_for(task: TaskState, found: Classification) -> tuple[Phase, ...]:
         steps.discard(Phase.REVIEW)
     if task.wants_plan and Phase.IMPLEMENTATION in steps:
         steps |= {Phase.EXPLORATION, Phase.PLANNING}
-    if task.explored and Phase.IMPLEMENTATION in steps:
+    if task.plan_mode:
+        steps.add(Phase.PLANNING)
+    if (task.explored or task.plan_mode) and Phase.IMPLEMENTATION in steps:
         steps.discard(Phase.EXPLORATION)
     return tuple(phase for phase in Phase if phase in steps)
 

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agentflow.core.errors import AgentflowError
@@ -18,7 +18,7 @@ from agentflow.core.events import (
 )
 from agentflow.core.evidence import (
     By,
-    CheckName,
+    CheckRun,
     Evidence,
     Execution,
     Fault,
@@ -39,25 +39,6 @@ from agentflow.store.task_file import STATE, read_task
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\]")
 _ESCAPE = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4})")
 REPORT = "report.md"
-
-
-class Binding(Record):
-    """The values that tie a required check's evidence to the code it was run on."""
-
-    check: CheckName
-    tree: str
-    surface: Side
-    code: Side
-    counts: TestCounts | None
-    outcomes: dict[str, TestOutcome]
-    tries: tuple[tuple[Fault, Execution], ...] = ()
-    """The runs before, and why each did not stand."""
-    flaky: tuple[str, ...] = ()
-    surroundings: str = ""
-    reads: bytes | None = None
-    """What its tests read, as it is to be kept."""
-    taken_from: str = ""
-    import_errors: Mapping[str, str] = {}
 
 
 class EvidenceLedger:
@@ -109,24 +90,26 @@ class EvidenceLedger:
         """Keep a command that an agent chose, and take its output; nothing is judged by it."""
         return self._keep(self._draft(execution, role, iteration, by), execution)
 
-    def record_check(self, execution: Execution, binding: Binding, *, iteration: int) -> Evidence:
+    def record_check(
+        self, run: CheckRun, tree: str, *, iteration: int, flaky: tuple[str, ...] = ()
+    ) -> Evidence:
         """Keep a required check that the program ran on a tree, and take its output."""
-        draft = self._draft(execution, None, iteration, By.PROGRAM)
+        draft = self._draft(run.execution, None, iteration, By.PROGRAM)
         bound = draft.replace(
-            check=binding.check,
-            tree_before=binding.tree,
-            tree_after=binding.tree,
-            surface=binding.surface,
-            code=binding.code,
-            tests=self._with_ids(draft.id, binding),
-            tries=tuple(self._try(draft.id, number, *each) for number, each in enumerate(binding.tries, 1)),
-            flaky=tuple(map(redact_text, binding.flaky)),
-            surroundings=binding.surroundings,
-            reads_file=self._with_reads(draft.id, binding),
-            taken_from=binding.taken_from,
-            import_errors={test: redact_text(error) for test, error in binding.import_errors.items()},
+            check=run.check.name,
+            tree_before=tree,
+            tree_after=tree,
+            surface=run.checks,
+            code=run.code,
+            tests=self._with_ids(draft.id, run),
+            tries=tuple(self._try(draft.id, number, *each) for number, each in enumerate(run.tries, 1)),
+            flaky=tuple(map(redact_text, flaky)),
+            surroundings=run.surroundings,
+            reads_file=run.reads and self._with_reads(draft.id, run),
+            taken_from=run.taken_from,
+            import_errors={test: redact_text(error) for test, error in run.import_errors.items()},
         )
-        return self._keep(bound, execution)
+        return self._keep(bound, run.execution)
 
     def _draft(self, execution: Execution, role: str | None, iteration: int, by: By) -> Evidence:
         changed = tuple(spell_bytes(os.fsencode(path)) for path in execution.changed)
@@ -146,24 +129,25 @@ class EvidenceLedger:
             ),
         )
 
-    def _try(self, evidence_id: str, number: int, fault: Fault, execution: Execution) -> Try:
-        name = f"{evidence_id}.try-{number}.out"
+    def _try(self, evidence_id: str, number: int, fault: Fault, run: CheckRun) -> Try:
+        name, execution = f"{evidence_id}.try-{number}.out", run.execution
         Path(execution.output).replace(self._folder / name)
         return Try(fault=fault, **copy_shared(execution.replace(output=f"evidence/{name}"), Try))
 
-    def _with_ids(self, evidence_id: str, binding: Binding) -> TestCounts | None:
-        if binding.counts is None:
+    def _with_ids(self, evidence_id: str, run: CheckRun) -> TestCounts | None:
+        if run.counts is None:
             return None
         name = f"{evidence_id}.ids"
-        lines = (f"{outcome} {_escape(test)}\n" for test, outcome in sorted(binding.outcomes.items()))
+        lines = (f"{outcome} {_escape(test)}\n" for test, outcome in sorted(run.outcomes.items()))
         write_atomic(self._folder / name, redact_text("".join(lines)).encode())
-        return binding.counts.replace(ids_file=f"evidence/{name}")
+        return run.counts.replace(ids_file=f"evidence/{name}")
 
-    def _with_reads(self, evidence_id: str, binding: Binding) -> str | None:
-        if binding.reads is None:
-            return None
+    def _with_reads(self, evidence_id: str, run: CheckRun) -> str | None:
         name = f"{evidence_id}.reads"
-        write_whole(self._folder / name, binding.reads)
+        try:
+            write_whole(self._folder / name, encode(run.reads))
+        except UnicodeEncodeError:  # a file's name that is no UTF-8
+            return None
         return f"evidence/{name}"
 
     def _keep(self, evidence: Evidence, execution: Execution) -> Evidence:

@@ -8,7 +8,8 @@ from typing import Any
 from agentflow.core.errors import AgentflowError, CorruptState, InvalidFile
 from agentflow.core.events import StoredEvent
 from agentflow.core.record import Record, encode, to_builtins
-from agentflow.core.role import Plan
+from agentflow.core.regex import regex
+from agentflow.core.role import Plan, PlanStep
 from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState
 from agentflow.frontmatter import dump_yaml, join, load_yaml, split, write_atomic
 from agentflow.parse import fit, parse
@@ -55,6 +56,42 @@ def format_plan(plan: Plan) -> str:
         if texts:
             lines += ["", f"{title}:", "", *(f"- {nest_text(text)}" for text in texts)]
     return "\n".join(lines).rstrip()
+
+
+_STEP = regex(r"(?s)(?P<title>.+?)(?: \((?P<files>[^\s(),]+(?:, [^\s(),]+)*)\))?")
+_NUMBER = regex(r"\d+[.)] +")
+
+
+def parse_plan(text: str) -> Plan:
+    """Return the plan that a person's version of its Markdown means; text under no title is the summary."""
+    parts: list[tuple[str, str]] = []
+    under = "summary"
+    for line in filter(str.strip, text.splitlines()):
+        title, number = line.strip("#: ").lower(), _NUMBER.match(line)
+        if line[0].isspace() and parts:
+            parts[-1] = (parts[-1][0], f"{parts[-1][1]}\n{line.strip()}")
+        elif title in ("acceptance", "risks"):
+            under = title
+        elif number:
+            parts.append(("steps", line[number.end() :].strip()))
+            under = "summary"
+        else:
+            parts.append((under, line.strip() if under == "summary" else line.removeprefix("- ").strip()))
+
+    def list_texts(part: str) -> tuple[str, ...]:
+        return tuple(text for each, text in parts if each == part)
+
+    found = [match for each in list_texts("steps") if (match := _STEP.fullmatch(each))]
+    return Plan(
+        summary="\n".join(list_texts("summary")) or "the plan of the user",
+        steps=tuple(PlanStep(title=one["title"], files=_split_names(one["files"])) for one in found),
+        acceptance=list_texts("acceptance"),
+        risks=list_texts("risks"),
+    )
+
+
+def _split_names(files: str | None) -> tuple[str, ...]:
+    return tuple(files.split(", ")) if files else ()
 
 
 def read_task(path: Path) -> TaskState:

@@ -18,6 +18,7 @@ from agentflow.core.events import (
 )
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, to_builtins
+from agentflow.core.role import Plan
 from agentflow.core.task import TaskState, UndoMark
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
@@ -37,7 +38,15 @@ from agentflow.store.reading import (
     seal,
     to_log_text,
 )
-from agentflow.store.task_file import SHOWN, STATE, Edits, find_edits, write_task
+from agentflow.store.task_file import (
+    SHOWN,
+    STATE,
+    Edits,
+    find_edits,
+    format_plan,
+    read_task_text,
+    write_task,
+)
 
 NEWEST = Path(".claude/orchestration.local.md")
 _NEVER = object()
@@ -192,6 +201,21 @@ class TaskStore:
         path = self.folder / REPORT
         write_atomic(path, redact_text(text).encode())
         return path
+
+    def locate_plan(self, name: str) -> Path:
+        """Return where a plan that waits can be edited."""
+        return self.folder / f"{name}.md"
+
+    def write_plan(self, name: str, plan: Plan) -> None:
+        write_atomic(self.locate_plan(name), redact_text(f"{format_plan(plan)}\n").encode())
+
+    def read_edited_plan(self, name: str, plan: Plan) -> str:
+        """Return a plan as a person edited it; nothing where it stands as it was. Raises InvalidFile."""
+        try:
+            text = read_task_text(self.locate_plan(name)).strip()
+        except OSError:
+            return ""
+        return "" if text == redact_text(format_plan(plan)).strip() else text
 
     def mark_undone(self, restored: tuple[str, ...], removed: tuple[str, ...], kept: tuple[str, ...]) -> None:
         """Record that the files were put back; the report says so too, unless it was edited."""

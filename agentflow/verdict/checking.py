@@ -14,28 +14,26 @@ from anyio import to_thread
 from agentflow.checks.dependencies import find_blockage, read_required_python
 from agentflow.checks.detect import detect, limit_checks
 from agentflow.checks.import_errors import find_foreign_errors
-from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter, read_python_version
 from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
-from agentflow.checks.results import count_findings
-from agentflow.checks.runners import Watching, find_watching
-from agentflow.core.check_command import fit_command
 from agentflow.core.errors import CorruptState, UsageError
 from agentflow.core.events import Event, Warned
-from agentflow.core.evidence import Check, CheckName, CheckRun, Fault, settle_run
+from agentflow.core.evidence import Check, CheckName, CheckRun, Fault, Reads
 from agentflow.core.pending import Override
 from agentflow.core.ports import Watch
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import check_cancelled
+from agentflow.runners.fitting import fit_command
+from agentflow.runners.scripts import Watching, find_watching
 from agentflow.sandbox.build_cache import find_build_cache
 from agentflow.sandbox.profile import CACHES, Level
 from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.settings import Patience
-from agentflow.store.ledger import Binding, EvidenceLedger
+from agentflow.store.ledger import EvidenceLedger
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
-from agentflow.verdict.earlier_runs import PATIENCE, CheckResult, EarlierRuns, encode_reads, find_flaky
+from agentflow.verdict.earlier_runs import PATIENCE, EarlierRuns, find_flaky, read_run
 from agentflow.verdict.projects import find_added_projects, fit_check, list_tests, may_add_project
 from agentflow.verdict.runner import CheckJob, CheckRunner, CheckSetup, Place, Results
 from agentflow.workspace.changes import FileChange
@@ -261,34 +259,20 @@ class Checking:
             return ()
         return find_installed_paths(self._sandbox, choose_interpreter(repository).words)
 
-    def _keep(self, task: TaskState, job: CheckJob, ran: CheckResult) -> RequiredCheck:
-        if not ran.runs:
-            return RequiredCheck(check=ran.check)
-        *earlier, shown = ran.runs
-        for each in (run.reads for run in ran.runs if run.reads is not None):
-            self._reads[job.tree] = each.join(self._reads.get(job.tree, Reads()))
-        touched = dict.fromkeys(path for run in ran.runs for path in run.execution.changed)
+    def _keep(self, task: TaskState, job: CheckJob, run: CheckRun) -> RequiredCheck:
+        if run.ran is None:
+            return RequiredCheck(check=run.check)
+        for reads in (each.reads for each in run.runs if each.reads is not None):
+            self._reads[job.tree] = reads.join(self._reads.get(job.tree, Reads()))
+        touched = tuple(dict.fromkeys(path for each in run.runs for path in each.execution.changed))
         evidence = self._store.ledger.record_check(
-            shown.execution.replace(changed=tuple(touched)),
-            Binding(
-                check=ran.check.name,
-                tree=job.tree,
-                surface=job.surface,
-                code=job.code,
-                counts=shown.counts,
-                outcomes=dict(shown.outcomes),
-                tries=tuple((fault, run.execution) for fault, run in zip(ran.faults, earlier, strict=True)),
-                flaky=find_flaky(ran.runs, ran.check.name, job.earlier),
-                surroundings=ran.surroundings,
-                reads=encode_reads(shown.reads),
-                taken_from=ran.taken_from,
-                import_errors=shown.import_errors,
-            ),
+            run.replace(checks=job.surface, code=job.code, ran=run.ran.replace(changed=touched)),
+            job.tree,
             iteration=task.iteration,
+            flaky=find_flaky(run, job.earlier),
         )
-        run = settle_run(ran.check, evidence, shown.outcomes, shown.findings, shown.execution.tail)
-        self._runs[evidence.id] = self._explain(run)
-        return RequiredCheck(check=ran.check, evidence=evidence.id)
+        self._runs[evidence.id] = self._explain(run.bind(evidence))
+        return RequiredCheck(check=run.check, evidence=evidence.id)
 
     def find_reads(self, tree: str) -> Reads | None:
         """Return which files the tests read on a tree, if they ran there in this process."""
@@ -319,10 +303,7 @@ class Checking:
         evidence = self._store.ledger.find(item.evidence)
         if evidence is None:
             raise CorruptState(f"{self._store.folder}: evidence {item.evidence} is gone")
-        output = self._store.ledger.read_output(evidence.id)
-        outcomes = self._store.ledger.read_outcomes(evidence)
-        findings = count_findings(item.check.name, output)
-        run = settle_run(item.check, evidence, outcomes, findings, output)
+        run = read_run(self._store.folder, item.check, evidence)
         return self._runs.setdefault(evidence.id, self._explain(run))
 
     def _explain(self, run: CheckRun) -> CheckRun:

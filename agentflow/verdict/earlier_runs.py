@@ -10,9 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
-from agentflow.checks.observing import Reads
 from agentflow.checks.results import count_findings
-from agentflow.checks.run import Shown
 from agentflow.core.check_command import format_command, split_command
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import EvidenceRecorded
@@ -22,17 +20,21 @@ from agentflow.core.evidence import (
     By,
     Check,
     CheckName,
+    CheckRun,
     Evidence,
     Execution,
     Fault,
+    Reads,
     Side,
     TestOutcome,
     describe_end,
 )
-from agentflow.core.record import Record, copy_shared, encode
+from agentflow.core.record import Record, copy_shared
 from agentflow.core.regex import regex
+from agentflow.core.test_ids import keep_case_ids
 from agentflow.parse import decode
 from agentflow.redact import list_some
+from agentflow.runners.python import drop_interpreter
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import NETWORK_FAILURE, Sandbox
 from agentflow.settings import Patience
@@ -40,7 +42,6 @@ from agentflow.store.ledger import hash_file, list_evidence_files, read_outcomes
 from agentflow.store.reading import is_task_id, load_events, read_evidence
 from agentflow.store.tasks import TaskStore
 
-_STARTER = re.compile(r"(?:\b(?:uv run --no-sync|poetry run) )?(?:[^\s;{}]*/)?\bpython[\d.]* (?:-m )?")
 _LATEST = 2
 """The number of earlier tasks that are looked at."""
 _LASTING = timedelta(hours=1)
@@ -76,11 +77,10 @@ class Circumstances(Record):
     """The check reaches the network."""
 
 
-def explain_retry(
-    runs: Sequence[Shown], faults: Sequence[Fault], known: Circumstances, patience: Mapping[Fault, Patience]
-) -> Fault | None:
+def explain_retry(run: CheckRun, known: Circumstances, patience: Mapping[Fault, Patience]) -> Fault | None:
     """Return why a check runs again after its last failure; None if the result stands."""
-    fault = _fault(runs[-1], known)
+    runs, faults = run.runs, [fault for fault, _ in run.tries]
+    fault = _fault(run, known)
     if fault is None or fault not in patience or faults.count(fault) >= patience[fault].times:
         return None
     passed, red = frozenset[str]().union(*map(find_passing, runs)), list(map(_find_red, runs))
@@ -94,26 +94,24 @@ def choose_wait(fault: Fault, faults: Sequence[Fault], patience: Mapping[Fault, 
     return 0 if fault is Fault.FLAKY and fault not in faults else patience[fault].seconds
 
 
-def find_flaky(
-    runs: Sequence[Shown], name: CheckName, earlier: Mapping[str, TestOutcome] = _NONE
-) -> tuple[str, ...]:
+def find_flaky(run: CheckRun, earlier: Mapping[str, TestOutcome] = _NONE) -> tuple[str, ...]:
     """Return the tests with mixed results, or the check's name if its tests have no names."""
-    reds, passed = (frozenset[str]().union(*map(side, runs)) for side in (_find_red, find_passing))
+    reds, passed = (frozenset[str]().union(*map(side, run.runs)) for side in (_find_red, find_passing))
     reds |= {test for test, outcome in earlier.items() if outcome in RED}
     passed |= {test for test, outcome in earlier.items() if outcome is TestOutcome.PASSED}
-    return tuple(sorted(test or str(name) for test in reds & passed))
+    return tuple(sorted(test or str(run.check.name) for test in reds & passed))
 
 
-def find_passing(shown: Shown) -> frozenset[str]:
+def find_passing(shown: CheckRun) -> frozenset[str]:
     """Return the tests that passed, with a mark for the whole check if all of it did."""
     return shown.list_ids(TestOutcome.PASSED) | (frozenset() if _find_red(shown) else {WHOLE})
 
 
-def _find_red(shown: Shown) -> frozenset[str]:
+def _find_red(shown: CheckRun) -> frozenset[str]:
     return shown.list_ids(*RED) or frozenset(() if shown.execution.exit_code == 0 else (WHOLE,))
 
 
-def _fault(shown: Shown, known: Circumstances) -> Fault | None:
+def _fault(shown: CheckRun, known: Circumstances) -> Fault | None:
     """Return the likely cause of a failure, if it can be something else than the code."""
     red, said = _find_red(shown), shown.execution.tail
     if shown.execution.timed_out:
@@ -123,18 +121,6 @@ def _fault(shown: Shown, known: Circumstances) -> Fault | None:
     if red and known.online and _CONNECTION.search(said):
         return Fault.NETWORK
     return Fault.FLAKY if red & known.passed else None
-
-
-class CheckResult(Record):
-    """A check with all its runs on one tree; no run if it cannot run."""
-
-    check: Check
-    runs: tuple[Shown, ...] = ()
-    faults: tuple[Fault, ...] = ()
-    """The reason why each run but the last did not stand."""
-    taken_from: str = ""
-    """Task and record of an earlier run, where that stands for one."""
-    surroundings: str = ""
 
 
 def mark_surroundings(sandbox: Sandbox, marks: Mapping[str, str], check: Check) -> str:
@@ -172,7 +158,7 @@ class EarlierRuns:
         self._is_own = is_own
         self._others: tuple[tuple[Path, Evidence], ...] | None = None
 
-    def find(self, tree: str, code: Side, check: Check, surroundings: str, sink: Path) -> CheckResult | None:
+    def find(self, tree: str, code: Side, check: Check, surroundings: str, sink: Path) -> CheckRun | None:
         """Return an earlier result of a check on a tree, with its output copied to `sink`, or None.
 
         A run counts that was the only one on its tree and came to its end by itself; of other tasks only for
@@ -183,9 +169,9 @@ class EarlierRuns:
             known = (evidence.tree_before, evidence.check, evidence.command, evidence.surroundings)
             is_whole = evidence.exit_code is not None and not evidence.timed_out and not evidence.stalled
             is_sound = is_whole and not evidence.tries
-            if known == same and is_sound and (shown := _read(folder, evidence, sink)):
+            if known == same and is_sound and (run := _take_over(folder, check, evidence, sink)):
                 source = evidence.taken_from or f"{folder.name}/{evidence.id}"
-                return CheckResult(check=check, runs=(shown,), taken_from=source, surroundings=surroundings)
+                return run.replace(taken_from=source, surroundings=surroundings)
         return None
 
     def _mine(self) -> Iterator[tuple[Path, Evidence]]:
@@ -226,37 +212,38 @@ def _is_whole(folder: Path, evidence: Evidence, sums: Mapping[str, str]) -> bool
     return all(sums.get(name) == hash_file(folder / name) for name in list_evidence_files(evidence))
 
 
-def _read(folder: Path, evidence: Evidence, sink: Path) -> Shown | None:
-    reads = folder / evidence.reads_file if evidence.reads_file else None
+def _take_over(folder: Path, check: Check, evidence: Evidence, sink: Path) -> CheckRun | None:
+    place = folder / evidence.reads_file if evidence.reads_file else None
     try:
-        shutil.copyfile(folder / f"evidence/{evidence.id}.out", sink)
-        said = sink.read_text("utf-8", "replace")
-        shown = Shown(
-            execution=Execution(
-                output=str(sink), tail=said[-TAIL_CHARS:], **copy_shared(evidence, Execution)
-            ),
-            counts=evidence.tests.replace(ids_file=None) if evidence.tests else None,
-            outcomes=read_outcomes(folder, evidence),
-            findings=count_findings(evidence.check, said),
-            import_errors=evidence.import_errors,
-            reads=decode(Reads, reads.read_bytes(), str(reads)) if reads else None,
-        )
+        run = read_run(folder, check, evidence)
+        reads = decode(Reads, place.read_bytes(), str(place)) if place else None
+        shutil.copyfile(run.execution.output, sink)
     except (AgentflowError, OSError):
         return None
-    return None if evidence.check is CheckName.TESTS and reads is None else shown
-
-
-def encode_reads(reads: Reads | None) -> bytes | None:
-    """Return the files that a run read, encoded; None if a name cannot be encoded."""
-    try:
-        return encode(reads) if reads is not None else None
-    except UnicodeEncodeError:
+    if check.name is CheckName.TESTS and reads is None:
         return None
+    return run.replace(evidence=None, reads=reads, ran=run.execution.replace(output=str(sink)))
 
 
-def list_differing_results(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) -> list[str]:
+def read_run(folder: Path, check: Check, evidence: Evidence) -> CheckRun:
+    """Return what a run of a check showed, from the files of its record. Raises OSError."""
+    output = folder / f"evidence/{evidence.id}.out"
+    said = output.read_text("utf-8", "replace")
+    tail = said[-TAIL_CHARS:]
+    return CheckRun(
+        check=check,
+        ran=Execution(output=str(output), tail=tail, **copy_shared(evidence, Execution)),
+        counts=evidence.tests,
+        outcomes=read_outcomes(folder, evidence),
+        import_errors=evidence.import_errors,
+        findings=count_findings(check.name, said),
+        tail=tail,
+    ).bind(evidence)
+
+
+def list_differing_results(evidence: Evidence, shown: CheckRun, then: Mapping[str, TestOutcome]) -> list[str]:
     """Return how the result differs from the recorded one; flaky tests are left out."""
-    shown = shown.match_cases(then)
+    shown = keep_case_ids(shown, then)
     run, found, flaky = shown.execution, [], {*evidence.flaky}
     tests = sorted({*then, *shown.outcomes} - flaky)
     telling = [test for test in tests if then.get(test) is not shown.outcomes.get(test)]
@@ -277,13 +264,10 @@ def find_check(evidence: Evidence, required: Iterable[Check]) -> tuple[Check | N
     named = [check for check in required if check.name is evidence.check]
     if not named:
         return None, f"{evidence.check} is not required by its tree"
-    check = next((each for each in named if _bare(each.command) == _bare(evidence.command)), None)
+    check = next(
+        (each for each in named if drop_interpreter(each.command) == drop_interpreter(evidence.command)), None
+    )
     if check is None:
         was, due = format_command(evidence.command), format_command(named[0].command)
         return None, f"the record is of `{was}`; its tree requires `{due}`"
     return check, f"not run again ({check.missing})" if check.missing else ""
-
-
-def _bare(command: str) -> str:
-    """Return a command without the part that starts Python, which differs between machines."""
-    return _STARTER.sub("", command)

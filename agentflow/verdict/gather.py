@@ -24,6 +24,7 @@ from agentflow.core.task import TaskState
 from agentflow.core.test_ids import get_test_function, is_test_in, may_be_test_in
 from agentflow.core.verdict import ProbeEnd, ProbeResult, Remark, Tampering
 from agentflow.routing.wanted import find_wanted
+from agentflow.runners.selection import narrow
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.case import (
@@ -58,7 +59,7 @@ from agentflow.verdict.proofs import (
 )
 from agentflow.verdict.runner import CheckJob, Results, run_apart
 from agentflow.verdict.surface import Kind, is_check_file
-from agentflow.verdict.target_tests import find_target_tests, narrow
+from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import describe_changes, is_ignore_file, list_unseen, mark_ignored

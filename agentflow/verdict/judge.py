@@ -172,7 +172,7 @@ def _unfit(case: Case, run: CheckRun) -> str | None:
         return FailReason.OTHER_CHECK.of(evidence.id, check=name)
     if evidence.timed_out:
         return FailReason.TIMED_OUT.of(f"{evidence.seconds:.0f} s", check=name)
-    if evidence.tests is not None and evidence.tests.ran == 0:
+    if run.counts is not None and run.counts.ran == 0:
         return FailReason.NO_TEST_RAN.of(check=name)
     return None
 

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 from agentflow.checks.detect import CHECK_SCRIPTS
-from agentflow.checks.repository import get_table
 from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
+from agentflow.runners.scripts import get_table
 from agentflow.verdict.syntax import Definition, read_python
 
 _PRODUCT_TABLES = frozenset({"project", "build-system", "dependency-groups"})

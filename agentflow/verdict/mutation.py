@@ -8,7 +8,6 @@ from functools import partial
 
 from anyio import to_thread
 
-from agentflow.checks.run import Shown
 from agentflow.core.events import Probing
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
@@ -17,6 +16,8 @@ from agentflow.core.verdict import MutantEnd, MutantResult, ProbeResult
 from agentflow.mutants.operators import Grade, Mutant, Operator, list_mutants, list_untouched
 from agentflow.mutants.trial import MutantOrder, TriedMutant, order_mutants
 from agentflow.routing.wanted import Wanted
+from agentflow.runners.javascript import drop_npm_hooks
+from agentflow.runners.selection import narrow_quietly
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.diff.hunks import LineSpan, drop_moved, split_change
@@ -25,7 +26,6 @@ from agentflow.verdict.mixed_sides import lay_new_checks
 from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.proofs import explain_silence, find_proof, find_proofs
 from agentflow.verdict.runner import Place, run_apart
-from agentflow.verdict.target_tests import narrow_quietly
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _SECONDS = 20.0
@@ -35,8 +35,6 @@ _PATIENCE = 5
 _MOST_KILLERS = 5
 _AT_ONCE = 2
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]*\w)")
-_NPM_TEST = re.compile(r"(?:npm run pretest && )?\bnpm (?:run )?test(?: --ignore-scripts)?(?![\w:-])")
-"""The tests with what npm runs before them and behind them: a linter, a build."""
 _RAISES = re.compile(r"\b(?:raise|throw|panic!?)\b")
 
 
@@ -276,7 +274,7 @@ def _list_checks(place: Place, plan: MutationPlan) -> Mapping[Check, frozenset[s
 
     `npm test` may run a linter first, for longer than the tests: without it, if they pass like that.
     """
-    bare = plan.check.replace(command=_NPM_TEST.sub("npm test --ignore-scripts", plan.check.command))
+    bare = plan.check.replace(command=drop_npm_hooks(plan.check.command))
     if bare == plan.check:
         return {narrow_quietly(plan.check, plan.first): plan.first, plan.check: plan.passing}
     shown, _ = place.try_elsewhere(bare)
@@ -302,7 +300,7 @@ def _try_alone(
     return tried
 
 
-def _read(shown: Shown, passing: frozenset[str], tried: TriedMutant) -> TriedMutant:
+def _read(shown: CheckRun, passing: frozenset[str], tried: TriedMutant) -> TriedMutant:
     """Return what a run shows of a mutant: only a test that passes without it can tell."""
     red = sorted(passing & shown.list_ids(*RED))
     passed = passing & shown.list_ids(TestOutcome.PASSED)

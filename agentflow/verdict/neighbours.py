@@ -15,13 +15,13 @@ from agentflow.core.verdict import Hunk, Remark, Tampering
 from agentflow.mutants.forked import ForkedRun
 from agentflow.parse import Mismatch, fit
 from agentflow.routing.wanted import Wanted
+from agentflow.runners.selection import are_python_tests, narrow_quietly
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.diff.tampering import list_told
 from agentflow.verdict.mixed_sides import lay_new_checks
 from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.runner import run_apart
-from agentflow.verdict.target_tests import are_python_tests, narrow_quietly
 
 _HOOK = Path(__file__).parents[1] / "mutants/neighbour_hook.py"
 _SECONDS = 6.0

@@ -7,9 +7,8 @@ from enum import StrEnum
 from itertools import accumulate
 
 from agentflow.checks.dependencies import find_manifest
-from agentflow.checks.observing import Reads
 from agentflow.checks.repository import PYTEST_SETTINGS
-from agentflow.core.evidence import STALL_SECONDS, CheckRun, Side, Surface
+from agentflow.core.evidence import STALL_SECONDS, CheckRun, Reads, Side, Surface
 from agentflow.core.languages import is_document_path, is_source
 from agentflow.core.record import Record
 from agentflow.core.regex import regex

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
 from agentflow.checks.repository import PYTEST_SETTINGS
-from agentflow.core.check_command import fit_command, list_gone_folders
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import PYTHON
 from agentflow.core.regex import compile_glob
 from agentflow.redact import list_some
+from agentflow.runners.fitting import fit_command, list_gone_folders
 from agentflow.verdict.surface import Kind, find_kind
 
 _HOLDING = frozenset({Kind.TESTS, Kind.SETTING, Kind.NAMED})

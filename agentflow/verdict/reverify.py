@@ -7,13 +7,10 @@ from functools import reduce
 from pathlib import Path
 
 from agentflow.checks.detect import detect
-from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter
 from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, apply_own_commands
-from agentflow.checks.results import count_findings
-from agentflow.checks.run import CheckWatch, Shown
+from agentflow.checks.run import CheckWatch
 from agentflow.checks.surroundings import Manner
-from agentflow.core.check_command import fit_command
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import (
     By,
@@ -21,16 +18,19 @@ from agentflow.core.evidence import (
     CheckName,
     CheckRun,
     Evidence,
+    Reads,
     Side,
     Surface,
     find_longest,
-    settle_run,
     summarize_evidence,
 )
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, Status, TaskState
+from agentflow.core.test_ids import keep_case_ids
 from agentflow.core.verdict import MutantEnd, MutantResult, ProbeResult, Verdict
 from agentflow.redact import list_some
+from agentflow.runners.fitting import fit_command
+from agentflow.runners.selection import narrow, read_tests
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
@@ -40,7 +40,7 @@ from agentflow.store.ledger import EvidenceLedger, find_damages
 from agentflow.store.reading import EVENTS, fold_state, load_events, read_evidence
 from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks, list_misused
 from agentflow.verdict.diff.inspection import NO_INSPECTION, Inspection, inspect_change, make_approval_id
-from agentflow.verdict.earlier_runs import find_check, list_differing_results
+from agentflow.verdict.earlier_runs import find_check, list_differing_results, read_run
 from agentflow.verdict.ending import conclude
 from agentflow.verdict.gather import PlanProbes, add_inspection, build_case
 from agentflow.verdict.judge import judge
@@ -52,7 +52,6 @@ from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.projects import find_added_projects, list_tests
 from agentflow.verdict.runner import Place
 from agentflow.verdict.surface import find_surface, is_kept_original
-from agentflow.verdict.target_tests import narrow, read_tests
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import list_unchanged, mark_ignored
 from agentflow.workspace.path_guard import PathGuard
@@ -119,23 +118,26 @@ def reverify(copies: Copies, path: Path) -> Iterator[Examined]:
         evidence = () if broken else read_evidence(path)
     except CorruptState as error:
         broken = [Examined(subject=EVENTS, said=str(error), differs=True)]
-    yield from broken or Examination(copies, EvidenceLedger(path, task, lambda _: None, evidence), task).all()
+    yield from (
+        broken or Examination(copies, EvidenceLedger(path, task, lambda _: None, evidence), task, path).all()
+    )
 
 
 class Examination:
     """A task with undamaged files, re-verified command by command."""
 
-    def __init__(self, copies: Copies, recorded: EvidenceLedger, task: TaskState) -> None:
+    def __init__(self, copies: Copies, recorded: EvidenceLedger, task: TaskState, folder: Path) -> None:
         self._copies = copies
         self._git = copies.git
         self._task = task
         self._recorded = recorded
+        self._folder = folder
         self._evidence = {one.id: one for one in recorded.records}
         trees = (task.base_tree or "", task.tree or "")
         self._trees = trees if all(map(self._git.has_tree, trees)) else None
         """The trees from before the task and of its end, where this repository has both."""
         self._required: dict[str, tuple[Check, ...]] = {}
-        self._fresh: dict[str, Shown] = {}
+        self._fresh: dict[str, CheckRun] = {}
         self._seen: dict[str, Examined] = {}
         """The results of the runs on the code from before that tell what the tests read."""
         self._shared: tuple[str, ...] = ()
@@ -364,23 +366,18 @@ class Examination:
         evidence = self._evidence.get(item.evidence or "")
         if evidence is None:
             return CheckRun(check=item.check)
-        shown = self._fresh.get(evidence.id)
-        if shown is None:
-            outcomes, said = self._recorded.read_outcomes(evidence), self._recorded.read_output(evidence.id)
-            found = count_findings(item.check.name, said)
-        else:
-            shown = shown.match_cases(self._recorded.read_outcomes(evidence))
-            said = shown.execution.tail
-            outcomes, found = dict(shown.outcomes), dict(shown.findings)
-            evidence = evidence.replace(tests=shown.counts, import_errors=shown.import_errors)
-        return settle_run(item.check, evidence, outcomes, found, said)
+        fresh = self._fresh.get(evidence.id)
+        if fresh is None:
+            return read_run(self._folder, item.check, evidence)
+        fresh = keep_case_ids(fresh, self._recorded.read_outcomes(evidence))
+        return fresh.replace(check=item.check).bind(evidence)
 
 
 def _identify(mutant: MutantResult) -> tuple[object, ...]:
     return mutant.path, mutant.code, mutant.line, mutant.operator, mutant.before, mutant.after
 
 
-def _run(place: Place, check: Check, evidence: Evidence, longest: float) -> Shown:
+def _run(place: Place, check: Check, evidence: Evidence, longest: float) -> CheckRun:
     """Run a check as recorded, with three times the recorded time."""
     with make_scratch_folder() as scratch:
         patient = check.replace(timeout=max(check.timeout, 3 * evidence.seconds))

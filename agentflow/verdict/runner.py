@@ -10,13 +10,14 @@ from typing import TypeVar
 import anyio
 from anyio import from_thread, to_thread
 
-from agentflow.checks.run import CheckWatch, Shown, execute
+from agentflow.checks.run import CheckWatch, execute
 from agentflow.checks.surroundings import Manner, make_environment, make_other_surroundings
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import CheckStarted, TestRunsLong
 from agentflow.core.evidence import Check, CheckName, CheckRun, Fault, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
+from agentflow.core.test_ids import keep_case_ids
 from agentflow.mutants.forked import ForkedRun, try_forked
 from agentflow.mutants.trial import MutantOrder, TriedMutant
 from agentflow.process import check_cancelled
@@ -27,7 +28,6 @@ from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.earlier_runs import (
     WHOLE,
-    CheckResult,
     Circumstances,
     EarlierRuns,
     choose_wait,
@@ -74,18 +74,18 @@ class Place(Record):
 
     def run(
         self, check: Check, sink: Path, manner: Manner = Manner.PLAIN, watch: CheckWatch | None = None
-    ) -> Shown:
+    ) -> CheckRun:
         """Run a check with its output in `sink`."""
         env = {"PYTHONPATH": self.imports} if self.imports else {}
         watch = (watch or CheckWatch()).replace(cancelled=self.cancelled)
-        shown = execute(check, self.sandbox, sink, watch=watch, env=env, manner=manner)
-        shown = shown.match_cases(self.before, self.changed) if check.name is CheckName.TESTS else shown
+        run = execute(check, self.sandbox, sink, watch=watch, env=env, manner=manner)
+        run = keep_case_ids(run, self.before, self.changed) if check.name is CheckName.TESTS else run
         if self.stage is None:
-            return shown
-        changed = (*shown.execution.changed, *self.stage.list_changes())
-        return shown.replace(execution=shown.execution.replace(changed=changed))
+            return run
+        changed = (*run.execution.changed, *self.stage.list_changes())
+        return run.replace(ran=run.execution.replace(changed=changed))
 
-    def try_elsewhere(self, check: Check) -> tuple[Shown, str]:
+    def try_elsewhere(self, check: Check) -> tuple[CheckRun, str]:
         """Return what a check shows and prints in other surroundings, on which no result may depend."""
         with make_scratch_folder() as scratch:
             shown = self.run(check, sink := scratch / "output", Manner.ELSEWHERE)
@@ -106,20 +106,20 @@ class Place(Record):
 
     def run_again(
         self,
-        ran: CheckResult,
+        run: CheckRun,
         known: Circumstances,
         patience: Mapping[Fault, Patience],
-        begin: Callable[[int], Shown],
+        begin: Callable[[int], CheckRun],
         belongs: Callable[[str], bool] = lambda _: False,
-    ) -> CheckResult:
+    ) -> CheckRun:
         """Run a failed check again as long as that can show that it failed by chance."""
-        while ran.runs and (fault := explain_retry(ran.runs, ran.faults, known, patience)):
-            self.pause(choose_wait(fault, ran.faults, patience))
+        while run.ran and (fault := explain_retry(run, known, patience)):
+            self.pause(choose_wait(fault, [each for each, _ in run.tries], patience))
             if self.stage is not None:
                 self.stage.restore(belongs)
-            shown = begin(len(ran.runs) + 1)
-            ran = ran.replace(runs=(*ran.runs, shown), faults=(*ran.faults, fault))
-        return ran
+            tries = (*run.tries, (fault, run.replace(tries=())))
+            run = begin(len(run.runs) + 1).replace(tries=tries)
+        return run
 
 
 class CheckSetup(Record):
@@ -141,16 +141,16 @@ class CheckSetup(Record):
     """The marks of ignored files and environments that a check may see."""
     earlier: EarlierRuns
 
-    def take_over(self, job: CheckJob) -> tuple[CheckResult, ...]:
+    def take_over(self, job: CheckJob) -> tuple[CheckRun, ...]:
         """Return earlier results for all checks of a job on the same tree; none if one is missing."""
         if job.runs_anew or self.sandbox.level is Level.NONE:  # there anybody can write a record
             return ()
         found = [self._take_over(job, check) for check in job.checks]
         return tuple(each for each in found if each) if all(found) else ()
 
-    def _take_over(self, job: CheckJob, check: Check) -> CheckResult | None:
+    def _take_over(self, job: CheckJob, check: Check) -> CheckRun | None:
         if check.missing is not None:
-            return CheckResult(check=check)
+            return CheckRun(check=check)
         mark = mark_surroundings(self.sandbox, self.marks, check)
         return self.earlier.find(job.tree, job.code, check, mark, self.choose_sink(job, check, 0))
 
@@ -185,7 +185,7 @@ class CheckRunner:
     """Runs the jobs of a task at the same time; evidence is numbered in the order of the jobs."""
 
     def __init__(
-        self, setup: CheckSetup, task: TaskState, keep: Callable[[CheckJob, CheckResult], RequiredCheck]
+        self, setup: CheckSetup, task: TaskState, keep: Callable[[CheckJob, CheckRun], RequiredCheck]
     ) -> None:
         self._setup = setup
         self._belongs = partial(is_check_file, task.surface)
@@ -214,7 +214,7 @@ class CheckRunner:
         if taken := await to_thread.run_sync(self._setup.take_over, job):
             await self._alone(turn)
             return tuple(self._keep(job, each) for each in taken)
-        ran: list[CheckResult] = []
+        ran: list[CheckRun] = []
         kept: list[RequiredCheck] = []
         async with self._setup.copy(job.tree) as place:
             assert place.stage is not None
@@ -222,11 +222,10 @@ class CheckRunner:
                 if number:
                     await to_thread.run_sync(place.stage.restore, self._belongs)
                 begin = partial(self._once, job, check, place)
-                runs = await self._first(job, check, begin)
+                first = await self._first(job, check, begin)
                 if number == len(job.checks) - 1:
                     await self._alone(turn)
                 mark = mark_surroundings(self._setup.sandbox, self._setup.marks, check)
-                first = CheckResult(check=check, runs=runs, surroundings=mark)
                 again = partial(
                     place.run_again,
                     first,
@@ -235,7 +234,7 @@ class CheckRunner:
                     begin,
                     self._belongs,
                 )
-                ran.append(await to_thread.run_sync(again))
+                ran.append((await to_thread.run_sync(again)).replace(surroundings=mark))
                 if turn.is_set():
                     kept += [self._keep(job, each) for each in ran[len(kept) :]]
             return tuple(kept)
@@ -248,15 +247,15 @@ class CheckRunner:
         await self._idle.wait()
         await turn.wait()
 
-    async def _first(self, job: CheckJob, check: Check, begin: Callable[[int], Shown]) -> tuple[Shown, ...]:
+    async def _first(self, job: CheckJob, check: Check, begin: Callable[[int], CheckRun]) -> CheckRun:
         if check.missing is not None:
-            return ()
+            return CheckRun(check=check)
         self._setup.store.emit(
             CheckStarted(check=check.name, command=check.command, surface=job.surface, code=job.code)
         )
-        shown = await to_thread.run_sync(begin, 1)
-        self._firsts[check.name] = self._firsts.get(check.name, frozenset()) | find_passing(shown)
-        return (shown,)
+        run = await to_thread.run_sync(begin, 1)
+        self._firsts[check.name] = self._firsts.get(check.name, frozenset()) | find_passing(run)
+        return run
 
     def _find_known(self, job: CheckJob, check: Check) -> Circumstances:
         """Return what is known of a check beside its own run; on the old code a failure is no news."""
@@ -271,7 +270,7 @@ class CheckRunner:
             online=online,
         )
 
-    def _once(self, job: CheckJob, check: Check, place: Place, number: int) -> Shown:
+    def _once(self, job: CheckJob, check: Check, place: Place, number: int) -> CheckRun:
         patient = check.replace(timeout=self._time_for(check))
         longest = job.longest if check.name is CheckName.TESTS else 0
 
@@ -284,7 +283,8 @@ class CheckRunner:
         # which files tests read tells something where code and checks are of one side
         is_telling = check.name is CheckName.TESTS and job.surface is job.code
         manner = Manner.OBSERVED if is_telling else Manner.PLAIN
-        return place.run(patient, self._setup.choose_sink(job, check, number), manner, watch)
+        run = place.run(patient, self._setup.choose_sink(job, check, number), manner, watch)
+        return run.replace(check=check)
 
     def _time_for(self, check: Check) -> float:
         """Return the seconds a check may take; tests get thrice their base run if that came to its end."""

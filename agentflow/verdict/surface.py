@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 
 from agentflow.checks.dependencies import find_manifest
-from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, find_dot_folder, get_table
+from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, find_dot_folder
 from agentflow.core.check_command import split_command
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import (
@@ -22,6 +22,7 @@ from agentflow.core.languages import (
     is_source,
 )
 from agentflow.core.regex import compile_glob, regex, to_expression
+from agentflow.runners.scripts import get_table
 from agentflow.verdict.mixed_files import is_shared
 from agentflow.verdict.reach import find_declared, find_leads
 from agentflow.verdict.syntax import list_module_paths

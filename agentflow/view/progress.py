@@ -4,15 +4,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from agentflow.core.events import (
-    PhaseEnded,
-    PhaseStarted,
-    RunEnded,
-    RunStarted,
-    Signalled,
-    StoredEvent,
-    ToolFinished,
-)
+from agentflow.core import events
 from agentflow.view.board import Board, update_board
 from agentflow.view.rows import Memory, Row, list_brief_rows, list_rows
 from agentflow.view.text import Line, Medium, Style, cut, find_width, line, render, send, span
@@ -53,14 +45,14 @@ class Progress:
         self._screen = screen
         self._board = board or Board()
 
-    def __call__(self, stamped: StoredEvent) -> None:
-        if isinstance(stamped.event, Signalled):
+    def __call__(self, stamped: events.StoredEvent) -> None:
+        if isinstance(stamped.event, events.Signalled):
             if self._stream.isatty():
                 send(stamped.event.sequence, self._stream)
             return
         lines = self._tell(stamped)
         width = find_width(self._stream)
-        if self._is_brief and isinstance(stamped.event, PhaseEnded | ToolFinished):
+        if self._is_brief and isinstance(stamped.event, events.PhaseEnded | events.ToolFinished):
             lines = tuple(cut(one, width or _WIDE) for one in lines)
         if self._screen is not None:
             self._board = update_board(self._board, stamped)
@@ -91,18 +83,18 @@ class Siblings:
         self._crowds: set[int | None] = set()
         """The parents that had more than one run at once in this phase."""
 
-    def number(self, stamped: StoredEvent) -> Row:
+    def number(self, stamped: events.StoredEvent) -> Row:
         event = stamped.event
-        if isinstance(event, PhaseStarted):
+        if isinstance(event, events.PhaseStarted):
             self._going.clear()
             self._crowds.clear()
         going = self._going.setdefault(stamped.parent, set())
-        if isinstance(event, RunStarted):
+        if isinstance(event, events.RunStarted):
             going.add(event.run)
         if len(going) > 1:
             self._crowds.add(stamped.parent)
         run = getattr(event, "run", None)
-        if isinstance(event, RunEnded):
+        if isinstance(event, events.RunEnded):
             going.discard(event.run)
         return () if run is None or stamped.parent not in self._crowds else (span(f"#{run} ", Style.DIM),)
 
@@ -119,10 +111,10 @@ class Story:
         """How far each run of a sub-agent stands below the one of its phase."""
         self._siblings = Siblings()
 
-    def __call__(self, stamped: StoredEvent) -> tuple[Line, ...]:
+    def __call__(self, stamped: events.StoredEvent) -> tuple[Line, ...]:
         self._began = self._began or stamped.at
         depth = 0 if stamped.parent is None else self._depths.get(stamped.parent, 0) + 1
-        if isinstance(stamped.event, RunStarted):
+        if isinstance(stamped.event, events.RunStarted):
             self._depths[stamped.event.run] = depth
         whose = self._siblings.number(stamped)
         found = tuple(self._rows(stamped.event, self._memory))

@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from agentflow.core.task import GateStatus, Phase
-from agentflow.redact import format_count, make_visible, strip_colours
+from agentflow.redact import format_count, format_money, make_visible, strip_colours
 from agentflow.view.board import Board, RunningCheck, TestCounter, Work
 from agentflow.view.text import ASCII, Medium, count_cells, find_width, send
 from agentflow.view.words import GATE_MARKS, format_whole_seconds
@@ -138,7 +138,8 @@ def _draw_spending(board: Board) -> Text | None:
     limit = f" of {most.tokens:,}" if most.tokens is not None else ""
     told = f"  {usage.tokens:,}{limit} tokens"
     if usage.cost_usd is not None:
-        told += f"  {usage.cost_usd:.4f}{f' of {most.cost:g}' if most.cost is not None else ''} USD"
+        limit = f" of {format_money(most.cost)}" if most.cost is not None else ""
+        told += f"  {format_money(usage.cost_usd)}{limit}"
     is_near = most.cost is not None and (usage.cost_usd or 0) > 0.8 * most.cost
     return Text(told, style="yellow" if is_near else "dim")
 

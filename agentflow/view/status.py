@@ -14,7 +14,7 @@ from agentflow.core.tool import list_edits
 from agentflow.redact import format_count, list_some, to_one_line
 from agentflow.report.summary import CheckPair, pair_checks
 from agentflow.view.tasks import Snapshot
-from agentflow.view.text import BLANK, Line, Span, Style, clip, column, fill_columns, label_row, line, span
+from agentflow.view.text import BLANK, Line, Span, Style, clip, column, label_row, line, span, tabulate
 from agentflow.view.words import (
     RESUMABLE,
     count_seconds,
@@ -280,18 +280,15 @@ _SIDES = {
     (Side.FINAL, Side.FINAL): ("after", "after"),
 }
 """By the version of the code and that of the checks: in a table, and of one command alone."""
-_HEADS = ("id", "check", "exit", "tree", "code", "pass", "fail", "time")
+_HEADS = ("id", "check", "exit", "tree", "code", "pass", "fail", "time", "command")
 
 
 def format_evidence_table(snapshot: Snapshot) -> Iterator[Line]:
     if not snapshot.evidence:
         yield line(span("no command was run", Style.DIM))
         return
-    titles = tuple(span(head, Style.DIM) for head in _HEADS)
-    heads, *rows = fill_columns((titles, *map(_fill_cells, snapshot.evidence)))
-    yield line("  ", *heads, span("command", Style.DIM), hang=4)
-    for one, row in zip(snapshot.evidence, rows, strict=True):
-        yield line(mark_evidence(one), *row, to_one_line(format_command(one.command), _COMMAND), hang=4)
+    marks = [mark_evidence(one) for one in snapshot.evidence]
+    yield from tabulate(_HEADS, map(_fill_cells, snapshot.evidence), marks=marks)
 
 
 def _fill_cells(evidence: Evidence) -> tuple[Span, ...]:
@@ -308,6 +305,7 @@ def _fill_cells(evidence: Evidence) -> tuple[Span, ...]:
         span(str(tests.passed) if tests else "-"),
         span(str(failed) if tests else "-", Style.BAD if failed else Style.PLAIN),
         span(format_duration(evidence.seconds), Style.DIM),
+        span(to_one_line(format_command(evidence.command), _COMMAND)),
     )
 
 

@@ -9,9 +9,9 @@ from agentflow.core.events import StateChanged, StoredEvent
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
-from agentflow.redact import format_count, to_one_line
+from agentflow.redact import format_count, format_money, to_one_line
 from agentflow.store.reading import EVIDENCE, fold_state, load_events, load_state, read_evidence
-from agentflow.view.text import Line, Span, Style, clip, count_cells, fill_columns, line, span
+from agentflow.view.text import Line, Span, Style, line, span, tabulate
 from agentflow.view.words import mark_status, style_status
 
 INTERRUPTED = "interrupted"
@@ -26,8 +26,7 @@ _VERDICTS: Mapping[Status, str] = {
 }
 """The result of a task that ended by itself."""
 _UNITS: Mapping[str, int] = {"day": 86_400, "hour": 3_600, "minute": 60}
-_HEADS = ("task", "when", "status", "exit", "cost")
-_LEAST_WORDS = 10
+_HEADS = ("task", "when", "status", "exit", "cost", "first words")
 _MOST_WORDS = 200
 
 
@@ -73,15 +72,8 @@ def draw_tasks(rows: tuple[TaskRow, ...], now: datetime, width: int | None) -> I
     if not rows:
         yield line(span('there is no task in this repository; agentflow task "…" starts one', Style.DIM))
         return
-    titles = tuple(span(head, Style.DIM) for head in _HEADS)
-    readable = [one for one in rows if one.error is None]
-    heads, *filled = fill_columns((titles, *(_draw_cells(one, now) for one in readable)))
-    taken = sum(count_cells(head.text) for head in heads)
-    room = _MOST_WORDS if width is None else max(_LEAST_WORDS, width - taken)
-    if readable:
-        yield line(*heads, span("first words", Style.DIM), hang=4)
-    for one, row in zip(readable, filled, strict=True):
-        yield line(*row, span(clip(one.task or "", room)), hang=4)
+    if readable := [one for one in rows if one.error is None]:
+        yield from tabulate(_HEADS, (_draw_cells(one, now) for one in readable), width=width or _MOST_WORDS)
     broken = [one for one in rows if one.error is not None]
     if broken:
         yield line(span(f"! {format_count(len(broken), 'task')} cannot be read", Style.WARN))
@@ -96,13 +88,13 @@ def _draw_cells(one: TaskRow, now: datetime) -> tuple[Span, ...]:
         known = Status(one.status or "")
         words = "with caveat" if known is Status.VERIFIED_WITH_CAVEAT else known
         status = span(f"{mark_status(known).text}{words}", style_status(known))
-    cost = "-" if one.cost_usd is None else f"${one.cost_usd:.2f}"
     return (
         span(one.task_id, Style.ACCENT),
         span(_describe_age(one.started_at, now), Style.DIM),
         status,
         span("-" if one.exit_code is None else str(one.exit_code)),
-        span("<$0.01" if one.cost_usd and 0 < one.cost_usd < 0.01 else cost, Style.DIM),
+        span("-" if one.cost_usd is None else format_money(one.cost_usd), Style.DIM),
+        span(one.task or ""),
     )
 
 

@@ -16,6 +16,7 @@ _PIECES = re.compile(r" +|[^ ]+")
 _FILLING = re.compile(r"(?<=[^ ]) {3,}$")
 _NARROWEST = 10
 _LABEL = 11
+_WIDEST_HANG = 36
 
 
 class Style(Enum):
@@ -71,12 +72,40 @@ def column(text: str, width: int, style: Style = Style.PLAIN) -> Span:
     return made.replace(text=made.text + " " * (width - count_cells(made.text)))
 
 
-def fill_columns(rows: Sequence[Sequence[Span]]) -> list[tuple[Span, ...]]:
-    widths = [max(count_cells(cell.text) for cell in stack) + 2 for stack in zip(*rows, strict=True)]
-    return [
-        tuple(column(cell.text, width, cell.style) for cell, width in zip(row, widths, strict=True))
-        for row in rows
-    ]
+Cell = Span | str
+
+
+def tabulate(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    marks: Sequence[Span] = (),
+    width: int | None = None,
+) -> Iterator[Line]:
+    """Yield rows below their heads, each column as wide as it needs; at a `width` the last one is cut.
+
+    Without a width a row that is too long is wrapped where it is written. Marks stand before the rows.
+    """
+    table = [[span(head, Style.DIM) for head in heads]]
+    table += ([cell if isinstance(cell, Span) else span(cell) for cell in row] for row in rows)
+    widths = [max(count_cells(cell.text) for cell in stack) + 2 for stack in zip(*table, strict=True)][:-1]
+    leads = (span("  "), *marks) if marks else (span(""),) * len(table)
+    taken = sum(widths) + len(leads[0].text)
+    for mark, (*cells, last) in zip(leads, table, strict=True):
+        if width is not None:
+            last = last.replace(text=clip(last.text, max(_NARROWEST, width - taken)))  # noqa: PLW2901
+        filled = (column(cell.text, size, cell.style) for cell, size in zip(cells, widths, strict=True))
+        yield line(mark, *filled, last, hang=taken if taken <= _WIDEST_HANG else 4)
+
+
+def draw_entry(name: Cell, note: Cell = "", texts: Iterable[Cell] = ()) -> Iterator[Line]:
+    """Yield one of a list whose parts are too long for columns: its name, and its texts below."""
+    head, beside = (
+        each if isinstance(each, Span) else span(each, style)
+        for each, style in ((name, Style.BOLD), (note, Style.DIM))
+    )
+    yield line(head, "  ", beside, hang=4)
+    yield from (line("  ", text, hang=4) for text in texts if text)
 
 
 def clip(text: str, width: int) -> str:
@@ -232,7 +261,6 @@ def write_lines(lines: Iterable[Line], stream: TextIO, medium: Medium) -> bool:
 
 
 def render(lines: Iterable[Line], medium: Medium, width: int | None) -> str:
-    """Return lines as the text of a stream, each ended by a newline."""
     if medium.ascii:
         lines = [
             one.replace(spans=tuple(part.replace(text=part.text.translate(ASCII)) for part in one.spans))

@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from agentflow.core.evidence import Side
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
-from agentflow.core.verdict import PLAUSIBLE, MutantResult
-from agentflow.redact import format_count, list_some, make_visible, to_one_line
-from agentflow.report.summary import TaskSummary, summarize_task
+from agentflow.core.verdict import PLAUSIBLE
+from agentflow.redact import format_count, format_money, make_visible, to_one_line
+from agentflow.report.summary import TaskSummary, Tone, summarize_task
 from agentflow.report.why import Why
 from agentflow.store.reading import TASKS
 from agentflow.view.prose import draw_markdown
@@ -26,12 +25,6 @@ _FEW = 6
 _REASON = 300
 _PER_FAILURE = 3
 _NOTES = 8
-
-
-def describe_survivor(mutant: MutantResult) -> str:
-    """Return what no test notices: `default=0 → default=1: no test notices`."""
-    where = " in the removed code" if mutant.code is Side.BASE else ""
-    return f"{mutant.edit}{where}: no test notices"
 
 
 class FileDiff(Record):
@@ -243,7 +236,7 @@ def _draw_failure(failure: Failure) -> Iterator[Line]:
 
 def _draw_used(state: TaskState, nothing: str = "") -> Iterator[Line]:
     usage = state.usage
-    known = f"${usage.cost_usd:.4f}" if usage.cost_usd else "no cost"
+    known = format_money(usage.cost_usd) if usage.cost_usd else "no cost"
     cost = "cost unknown" if usage.cost_usd is None else known
     read = usage.input + usage.cache_read + usage.cache_write
     if read or usage.output:
@@ -253,17 +246,14 @@ def _draw_used(state: TaskState, nothing: str = "") -> Iterator[Line]:
 
 
 def _draw_cautions(told: TaskSummary) -> Iterator[Line]:
-    for caveat, meaning in told.caveats:
-        yield label_row("caveat", span(to_one_line(caveat), Style.WARN), f"  {meaning}" if meaning else "")
-    changes = () if told.task.pending and not told.is_approved else told.check_changes
-    notes = told.task.verdict.notes[:_NOTES] if told.task.verdict else ()
-    for label, texts in (("unproved", told.unproved[:_NOTES]), ("checks", changes), ("note", notes)):
-        style = Style.WARN if label == "checks" else Style.PLAIN
-        rows = (to_one_line(text, _REASON) for text in texts)
-        yield from (label_row(label, span(row, style)) for row in rows if row not in told.why.facts)
-    if told.hook_files:
-        names = [to_one_line(path, _DIFF_WIDTH) for path in told.hook_files]
-        yield label_row("hooks", f"changed: {list_some(names, _FILES)}")
+    for part in (part for part in told.parts if part.label):
+        style = Style.PLAIN if part.tone is Tone.PLAIN else Style.WARN
+        for row in part.rows[:_NOTES]:
+            text = to_one_line(row.text, _REASON)
+            if row.lead:
+                yield label_row(part.label, span(to_one_line(row.lead), style), f"  {text}" if text else "")
+            elif text not in told.why.facts:
+                yield label_row(part.label, span(text, style))
 
 
 def _draw_claim(told: TaskSummary) -> Iterator[Line]:

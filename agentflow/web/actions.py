@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentflow.api.decisions import answer_question, decide_approval, parse_edited_input, send_message
-from agentflow.api.undo import OPEN, UndoResult, cancel_task, undo
+from agentflow.api.undo import OPEN, cancel_task, undo
 from agentflow.core.errors import Exit, StateError, TaskLocked, UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.record import Record, encode
 from agentflow.parse import decode
 from agentflow.process import DetachedProgram, detach
-from agentflow.redact import list_some
 from agentflow.store.ownership import is_at_work
 from agentflow.store.reading import load_state
 from agentflow.web.links import SignedLink
@@ -21,7 +20,6 @@ from agentflow.workspace.git import Git
 _NO_VERDICT = (Exit.CONFIG, Exit.NO_MODEL, Exit.NO_SANDBOX, Exit.INTERNAL)
 """Exit codes that the task's own files may not explain."""
 _PAGE = "on the page"
-_SHOWN = 20
 
 
 class _Approval(Record):
@@ -63,7 +61,6 @@ class Continuations:
         self._begun: dict[Path, DetachedProgram] = {}
 
     def begin(self, folder: Path) -> None:
-        """Start `agentflow resume`. Raises TaskLocked while a task is at work."""
         if self.is_at_work(to_home(folder)):
             raise TaskLocked("another task is at work in this repository", hint="resume this one afterwards")
         argv = (sys.executable, "-P", "-m", "agentflow", "resume", folder.name, "-q", "-C", str(self._root))
@@ -100,7 +97,6 @@ class Actions:
         return self.run(name, folder, encode(said.replace(seen=link.seen)), via="with a signed link")
 
     def run(self, name: str, folder: Path, body: bytes, via: str = _PAGE) -> str:
-        """Do what a person asked for and return what came of it. Raises AgentflowError."""
         match name:
             case "approve":
                 approval = decode(_Approval, body, "approval")
@@ -136,7 +132,7 @@ class Actions:
             case "undo":
                 wish, root = decode(_Undo, body, "undo"), self._find_git(folder).root
                 done = undo(folder.name, folder=root, dry_run=wish.dry_run, force=wish.force)
-                return _describe_undo(done)
+                return "\n".join(done.describe())
             case _:
                 raise UsageError(f"there is no action {name}")
 
@@ -153,20 +149,3 @@ class Actions:
             return f"{waits} more to decide before the task continues."
         self._continuations.begin(folder)
         return "The task continues."
-
-
-def _describe_undo(done: UndoResult) -> str:
-    match done.state:
-        case "already_undone":
-            return "The task was undone before."
-        case "nothing_to_undo":
-            return "The task left no change that is still there."
-        case "would_undo":
-            title, verbs = "Undo would", ("restore", "remove", "keep")
-        case _:
-            title, verbs = "Undone.", ("restored", "removed", "kept")
-    kinds = zip(verbs, (done.restored, done.removed, done.kept), strict=True)
-    rows = [f"{verb} {list_some(paths, _SHOWN)}" for verb, paths in kinds if paths]
-    if done.in_the_way:
-        rows.append(f"changed since the task ended: {list_some(done.in_the_way, _SHOWN)}")
-    return "\n".join((title, *rows))

@@ -88,7 +88,6 @@ class _Pages:
         self.is_over: Callable[[], bool] = lambda: False
 
     def make_app(self) -> ASGIApp:
-        """Return the application, which trusts that it is guarded."""
         site, reads = self._site, ["GET", "HEAD"]
         task = "/tasks/{task_id}"
 

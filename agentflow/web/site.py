@@ -100,20 +100,17 @@ class Site:
         }
 
     def show_memory(self) -> str:
-        """Return the page of what is remembered of the repository, the newest first."""
         home = self._homes[self._root]
         kinds = [(f"{kind.capitalize()}s", list_memory(home, kind, _MOST_REMEMBERED)) for kind in EntryKind]
         more = any(len(entries) == _MOST_REMEMBERED for _, entries in kinds)
         return self._fill_page("web/memory.html", title="Memory", up="./", kinds=kinds, more=more)
 
     def show_task(self, task_id: str) -> str:
-        """Return the page of a task. Raises TaskNotFound."""
         parts = self.render_task(task_id)
         title = self._describe(self.find_task(task_id), is_at_work=False).task or task_id
         return self._fill_page("web/task.html", title=title, up="../../", parts=parts)
 
     def render_task(self, task_id: str) -> Parts:
-        """Return the parts of a task's page. Raises TaskNotFound."""
         folder = self.find_task(task_id)
         is_at_work = self._continuations.is_at_work(to_home(folder))
         failure = self._continuations.explain_failure(folder)

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from agentflow.workflow.early_checks import EarlyChecks
     from agentflow.workflow.early_index import EarlyIndex
 
+_BOUNDS = ("turns", "tool_calls")
 _LEAST_COST = 1e-9
 """A limit of money that is used up: none at all would be no limit."""
 
@@ -127,11 +128,20 @@ class Crew(Record):
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
     """Returns what a person said in the recorded task, by run and turns, where a task is replayed."""
 
+    def find_role(self, phase: Phase) -> Role:
+        """Return the role of a phase; in plan mode the planner explores as well, with what that takes."""
+        role, explorer = (self.roles.find_part(part) for part in (ROLE_OF[phase], PIPELINE[0]))
+        if phase is not Phase.PLANNING or not self.store.task.plan_mode:
+            return role
+        most = {key: max(getattr(each.limits, key) for each in (role, explorer)) for key in _BOUNDS}
+        tools = tuple(dict.fromkeys((*role.tools, *explorer.tools)))
+        return role.replace(tools=tools, limits=role.limits.replace(**most))
+
     async def with_servers(self, phase: Phase) -> "Crew":
         """Return the crew with the tools of the MCP servers that the role of a phase may use."""
         if self.servers is None:
             return self
-        tools = await self.servers.open_tools(self.roles.find_part(ROLE_OF[phase]))
+        tools = await self.servers.open_tools(self.find_role(phase))
         denied = self.denied(tools)
         named = tuple(name_server_tools(role, tools, denied) for role in self.roles.all)
         return self.replace(
@@ -180,9 +190,7 @@ class Crew(Record):
             skills=partial(offer_skills, self.skills, phase=phase, paths=task.paths, text=task.task),
             place=self._place_subagent,
         )
-        role = self._drop_needless_tools(
-            _fit_budget(self.roles.find_part(ROLE_OF[phase]), task, self.share), task
-        )
+        role = self._drop_needless_tools(_fit_budget(self.find_role(phase), task, self.share), task)
         return factory.build_first(role, self._build_surroundings(task, phase, number).replace(angle=angle))
 
     def _fill_toolbox(self, task: TaskState, phase: Phase) -> Toolbox:
@@ -374,7 +382,7 @@ class Crew(Record):
             diff=self.make_diff(task),
             folder=f"{TASKS}/{task.task_id}",
             changed=self._list_changed_paths(task),
-            roles={part: _fit_budget(self.roles.find_part(part), task) for part in PIPELINE},
+            roles={role: _fit_budget(self.find_role(phase), task) for phase, role in ROLE_OF.items()},
             network=self.sandbox.opened.network,
         )
 

@@ -7,7 +7,7 @@ from agentflow.core.events import Answered, Classified, Retried, Warned
 from agentflow.core.fold import DELEGATE
 from agentflow.core.languages import is_document_path
 from agentflow.core.messages import Speaker, Stop, Usage, sum_usage
-from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind, decide_now
+from agentflow.core.pending import OWN_WORDS, Answer, Consent, Pending, PendingKind, decide_now
 from agentflow.core.record import Record
 from agentflow.core.role import Change
 from agentflow.core.routing import ROLE_OF
@@ -20,6 +20,7 @@ from agentflow.report.report import end_without_answer
 from agentflow.routing.classify import MOST_FILES
 from agentflow.routing.route import reclassify_by_plan, reclassify_by_size
 from agentflow.store.journal import load_run
+from agentflow.store.task_file import format_plan, parse_plan
 from agentflow.verdict.ending import end_without_result, fail
 from agentflow.verdict.surface import is_check_file
 from agentflow.workflow.crew import Crew
@@ -32,8 +33,11 @@ from agentflow.workflow.gates import (
     record_answer,
     suspend_for,
 )
+from agentflow.workflow.refinement import note_drift
 from agentflow.workflow.task_prompt import (
     list_plan_lines,
+    write_agreed_prompt,
+    write_correction_prompt,
     write_follow_prompt,
     write_iteration_prompt,
     write_proving_prompt,
@@ -117,6 +121,14 @@ def _write_prompt(crew: Crew, phase: Phase) -> RunPrompt:
     if earlier := _find_earlier_run(crew, phase):
         write = write_proving_prompt if task.is_proving else write_iteration_prompt
         return RunPrompt(name="", text=write(task, material), earlier=earlier)
+    name, decision = find_plan_decision(task)
+    planned = _find_plan_run(crew, phase) if task.plan_mode and name else None
+    if planned and phase is Phase.IMPLEMENTATION:
+        return RunPrompt(name="", text=write_agreed_prompt(task, material), followed=planned)
+    if task.plan_mode and name and phase is Phase.PLANNING:
+        told = () if planned else (write_task_prompt(task.replace(rejected_plan=None), phase, material),)
+        text = "\n\n".join((*told, write_correction_prompt(task, decision.text)))
+        return RunPrompt(name="", text=text, earlier=planned)
     if followed := _find_followed_run(crew, phase):
         is_known = {each.path for each in task.excerpts if followed.mentions(each.path)}
         left = tuple(each for each in task.excerpts if each.path not in is_known)
@@ -133,10 +145,26 @@ def _find_followed_run(crew: Crew, phase: Phase) -> Run | None:
     if task.continues is None or not is_first or phase in task.asked:
         return None
     run = crew.recall_followed(task.continues)
-    if run is None or run.outcome is None or run.pause is not None or run.active is not None:
-        return None
+    return run if run is not None and _may_be_followed(crew, run) else None
+
+
+def _may_be_followed(crew: Crew, run: Run) -> bool:
+    if run.outcome is None or run.pause is not None or run.active is not None:
+        return False
     fits = max(run.tokens, run.used[-1].tokens if run.used else 0) < crew.room(run.head.model).compacted_at
-    return run if fits and not run.is_archived and run.head.model != REPAIR else None
+    return fits and not run.is_archived and run.head.model != REPAIR
+
+
+def _find_plan_run(crew: Crew, phase: Phase) -> Run | None:
+    """Return the run that made the plan, where its conversation goes on: to carry it out, or to change it."""
+    task = crew.store.task
+    is_first = task.iteration == 1 and not task.is_proving and phase not in task.asked
+    if phase is not Phase.PLANNING and not (phase is Phase.IMPLEMENTATION and is_first):
+        return None
+    role = ROLE_OF[Phase.PLANNING]
+    runs = (load_run(crew.store.run_path(number, role)) for number in _list_numbers(crew, role))
+    run = next((run for run in runs if run is not None and run.outcome is RunOutcome.SUBMITTED), None)
+    return run if run is not None and _may_be_followed(crew, run) else None
 
 
 def _find_earlier_run(crew: Crew, phase: Phase) -> Run | None:
@@ -257,7 +285,8 @@ def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
     return run.replace(pause=RunPaused(call_id="", pending=pending))
 
 
-PLAN_ID = "plan-1"
+_PLAN_ID = "plan-"
+"""Before the number of a plan, in the order in which a person is asked about them."""
 CHOICES = ("confirm", f"correct the plan: {OWN_WORDS}", f"adjust the scope: {OWN_WORDS}")
 
 
@@ -267,18 +296,50 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
     answer = task.answers.get(f"lost-{task.runs}")
     if answer is not None and answer.text == GIVE_UP:
         return end_in_phase(task, phase, fail("given up after an interrupted change"))
+    if phase is Phase.PLANNING and (decision := find_plan_decision(task))[0]:
+        task = _take_plan_edits(crew, _take_tree(crew, task))
+        crew.store.save(task)
+        if decision[1].approved:
+            return accept(crew, task, crew.roles.find_part(ROLE_OF[phase]).name)
     run = await _run_role(crew, phase)
     task = crew.store.task
     if run.pause is not None:
         return suspend_for(task, run.pause.pending)
     if not (task.reads_only and crew.is_confined):  # the end has a look as well
-        task = crew.take_tree(task)
+        task = _take_tree(crew, task)
     is_unfit = run.outcome is RunOutcome.INVALID_SUBMISSION
     if phase is Phase.IMPLEMENTATION and is_unfit and crew.list_changes(task):
         task = _take_files(crew, task, run)  # the files are judged, whatever was said of them
     elif run.outcome is not RunOutcome.SUBMITTED:
         return end_in_phase(task, phase, end_without_result(run))
     return accept(crew, task, run.head.agent)
+
+
+def _take_tree(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with the tree of now; what is changed while its plan is made or waits is told."""
+    seen = crew.take_tree(task)
+    is_told = task.plan_mode and task.current_phase is Phase.PLANNING and task.tree and seen.tree
+    return note_drift(crew, seen, task.tree, seen.tree) if is_told and task.tree and seen.tree else seen
+
+
+def find_plan_decision(task: TaskState) -> tuple[str, Answer]:
+    """Return the id and the answer of the newest plan that a person decided about; no id without one."""
+    named = ((name, answer) for name, answer in task.answers.items() if name.startswith(_PLAN_ID))
+    return next(named, ("", Answer(approved=False)))
+
+
+def _take_plan_edits(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with its plan as the person edited it, before agreeing to it or having it changed."""
+    name, decision = find_plan_decision(task)
+    key = "plan" if decision.approved else "rejected_plan"
+    before = getattr(task, key)
+    if decision.input:  # it was taken before
+        return task.replace(**{key: parse_plan(decision.input["plan"])})
+    text = crew.store.read_edited_plan(name, before)
+    if not text:
+        return task
+    decision = decision.replace(tool="plan", input={"plan": text}, asked={"plan": format_plan(before)})
+    return task.replace(**{key: parse_plan(text)}, answers={**task.answers, name: decision})
 
 
 def _take_files(crew: Crew, task: TaskState, run: Run) -> TaskState:
@@ -301,8 +362,10 @@ def accept(crew: Crew, task: TaskState, agent: str) -> TaskState:
     if phase is Phase.IMPLEMENTATION and task.change is not None and is_unchanged:
         said = f"{FailReason.NOTHING_CHANGED.of()}; the {ROLE_OF[phase]} says:\n{task.change.summary}"
         return end_in_phase(task, phase, fail(said), agent=agent)
-    if phase is Phase.PLANNING and (item := _find_unconfirmed(task)):
-        task = decide_or_suspend(crew, task, item, Consent.NO if phase in task.asked else crew.consent)
+    if phase is Phase.PLANNING and task.plan and (item := _find_unconfirmed(crew, task)):
+        crew.store.write_plan(item.id, task.plan)
+        is_said = phase in task.asked and not task.plan_mode
+        task = decide_or_suspend(crew, task, item, Consent.NO if is_said else crew.consent)
     if task.status is Status.SUSPENDED:
         return task
     return decide_gate(task, GateStatus.PASSED, _summarize_result(task, phase), agent=agent)
@@ -342,22 +405,26 @@ def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, C
     return task, None
 
 
-def _find_unconfirmed(task: TaskState) -> Pending | None:
-    if task.plan is None or task.reads_only or PLAN_ID in task.answers:
+def _find_unconfirmed(crew: Crew, task: TaskState) -> Pending | None:
+    """Return the plan as a question to a person, unless it is confirmed or needs nobody."""
+    name, decision = find_plan_decision(task)
+    if task.plan is None or task.reads_only or decision.approved or (name and not task.plan_mode):
         return None
     files = {file for step in task.plan.steps for file in step.files}
-    if not task.forced and len(files) <= MOST_FILES:
+    is_wide = len(files) > MOST_FILES
+    if not (task.plan_mode or task.forced or is_wide):
         return None
-    intent = task.intent
+    intent, item_id = task.intent, f"{_PLAN_ID}{int(name.removeprefix(_PLAN_ID) or 0) + 1}"
     shown = {
         "goal": intent.goal,
         "constraints": intent.constraints,
         "assumptions": intent.assumptions,
-        "why": "of high risk" if task.forced else f"touches {len(files)} files",
+        "why": "of high risk" if task.forced else f"touches {len(files)} files" if is_wide else "",
         "plan": "\n".join(list_plan_lines(task.plan)),
+        "edit": crew.store.locate_plan(item_id).relative_to(crew.git.root).as_posix(),
     }
     given = {key: text for key, text in shown.items() if text}
-    return make_pending(PLAN_ID, PendingKind.PLAN, given, CHOICES)
+    return make_pending(item_id, PendingKind.PLAN, given, CHOICES)
 
 
 def _summarize_result(task: TaskState, phase: Phase) -> str:

@@ -134,7 +134,7 @@ class EarlyChecks:
 
 async def try_first(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with what the engine finds for a text that asks for nothing but passing checks."""
-    if task.follows or task.forced or not is_only_about_checks(task.task):
+    if task.follows or task.forced or task.plan_mode or not is_only_about_checks(task.task):
         return task
     runs = [
         run for run in crew.checking.find_runs(task.baseline) if run.evidence is not None and not run.green

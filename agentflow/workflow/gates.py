@@ -107,8 +107,11 @@ def record_answer(task: TaskState, item: Pending, answer: Answer) -> TaskState:
         return task
     task = task.replace(asked=(*task.asked, task.current_phase))
     if item.kind is PendingKind.PLAN and not answer.approved:  # it is planned again with the correction
+        task = task.replace(rejected_plan=task.plan)
+        if task.plan_mode:  # its conversation goes on with the words, which mean nothing without the plan
+            return task
         constraints = "\n".join(filter(None, (task.intent.constraints, f"- {answer.text}")))
-        return task.replace(intent=task.intent.replace(constraints=constraints), rejected_plan=task.plan)
+        return task.replace(intent=task.intent.replace(constraints=constraints))
     if item.kind is not PendingKind.ESCALATION:
         return task
     wrong, place = item.input["assumption"], f"{item.input['path']}:{item.input['line']}"

@@ -91,10 +91,15 @@ def _record_start(crew: Crew, task: TaskState) -> TaskState:
     key = "base_tree" if task.follows is None else "start_tree"
     tree = getattr(task, key) or crew.git.write_tree()
     if task.left_tree and crew.git.has_tree(task.left_tree):
-        paths = list_some(to_one_line(each.path) for each in crew.git.list_changes(task.left_tree, tree))
-        told = f"- changed by somebody else, so Read them again: {paths}" if paths else ""
-        task = task.replace(since="\n".join(filter(None, (task.since, told))), left_tree=None)
+        task = note_drift(crew, task, task.left_tree, tree).replace(left_tree=None)
     return task.replace(**{key: tree}, tree=tree)
+
+
+def note_drift(crew: Crew, task: TaskState, before: str, after: str) -> TaskState:
+    """Return the task with what somebody else changed between two trees, as a conversation is told it."""
+    paths = list_some(to_one_line(each.path) for each in crew.git.list_changes(before, after))
+    told = f"- changed by somebody else, so Read them again: {paths}" if paths else ""
+    return task.replace(since="\n".join(filter(None, (task.since, told))))
 
 
 def _clarify(crew: Crew, task: TaskState) -> TaskState:
@@ -116,6 +121,8 @@ def _find_intent(text: str, table: Table) -> Intent:
     actions = [each for each in sentences if moods[each] - {Mood.STATEMENT, Mood.LIMIT}]
     limits = [each for each in sentences if _CONSTRAINT.search(each) or moods[each] == {Mood.LIMIT}]
     rest = [each for each in sentences if each not in actions]
+    if limits == sentences:
+        limits = []  # the goal says them already
     return Intent(
         goal=text, description="\n".join(rest), actions=_to_list(actions), constraints=_to_list(limits)
     )

@@ -21,9 +21,9 @@ from agentflow.loop.prompts import read_prompt
 from agentflow.redact import list_some
 from agentflow.report.material import Material, fence_text
 from agentflow.routing.route import JUDGING
+from agentflow.runners.selection import describe_one_test
 from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH
-from agentflow.verdict.target_tests import describe_one_test
 
 MAX_DIFF_CHARS = 20_000
 TAIL_LINES = 20
@@ -85,6 +85,29 @@ def write_follow_prompt(task: TaskState, phase: Phase, material: Material, *, is
             else (_format_excerpts(task, material),)
         ),
     ]
+    return "\n\n".join(filter(None, parts))
+
+
+def write_correction_prompt(task: TaskState, correction: str) -> str:
+    """Return what a person's correction of a plan adds to the conversation that made it."""
+    since = f"## Since then\n{task.since}" if task.since else ""
+    head = f"# The plan is to be changed\n{read_prompt('correct.md')}"
+    return "\n\n".join(
+        filter(None, (head, fence_text(correction), since, _format_plan(task.rejected_plan, "Plan so far")))
+    )
+
+
+def write_agreed_prompt(task: TaskState, material: Material) -> str:
+    """Return what the agreed plan adds to the conversation that made it."""
+    phase = Phase.IMPLEMENTATION
+    is_untold = isinstance(task.beside, ChecksBeside) and task.beside.told is None
+    parts = (
+        f"# The plan is agreed\n{read_prompt('agreed.md')}",
+        _format_surroundings(task, phase, material),
+        f"## Since then\n{task.since}" if task.since else "",
+        _format_plan(task.plan),
+        _format_checks(_BEFORE_TASK, material.before, material, _format_check) if is_untold else "",
+    )
     return "\n\n".join(filter(None, parts))
 
 
@@ -243,7 +266,8 @@ def _list_change_parts(task: TaskState, phase: Phase, material: Material) -> tup
         case Phase.PLANNING:
             order = read_prompt("order.md") if task.parallel_work else ""
             rejected = _format_plan(task.rejected_plan, "Plan that the user had corrected")
-            return _format_findings(task), seen, rejected, order
+            alone = read_prompt("agree.md") if task.plan_mode else ""
+            return _format_findings(task), seen, rejected, order, alone
         case Phase.IMPLEMENTATION:
             done = describe_results(task.parallel_work) if task.iteration == 1 else ""
             found = (_format_findings(task), seen, _format_plan(task.plan), done, _format_first_try(task))

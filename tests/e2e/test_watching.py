@@ -30,7 +30,7 @@ RESULT = {
         "class",
         "document",
     ),
-    *("caveats", "pending", "decisions", "recalled", "why", "report"),
+    *("caveats", "pending", "decisions", "recalled", "why", "summary", "report"),
 }
 STATE = {
     *("version", "task_id", "active", "status", "current_phase", "iteration", "max_iterations", "started_at"),

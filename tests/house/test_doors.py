@@ -57,6 +57,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "__import__": (IN_THE_CHECK,),
     "anthropic": ("agentflow/model/sdk.py",),
     "httpx": (),
+    "http.client": ("agentflow/cli/models.py",),
     "h11": ("agentflow/model/direct.py",),
     "httpcore2": ("agentflow/model/direct.py",),
     "httpx2": ("agentflow/model/http.py", "agentflow/tools/web.py", "agentflow/mcp/client.py"),

@@ -35,6 +35,7 @@ def at_terminal(
     stdout: int | None = None,
     columns: int = 0,
     term: str = "dumb",
+    editor: str = "",
 ) -> Seen:
     """Run the command at a terminal of its own; somebody who says no more presses Ctrl-C."""
     person, terminal = pty.openpty()
@@ -43,7 +44,7 @@ def at_terminal(
     process = subprocess.Popen(
         [str(COMMAND), *play.ask_for_plan(words)],
         cwd=repo.root,
-        env={**repo.environment, "NO_COLOR": "1", "TERM": term},
+        env={**repo.environment, "NO_COLOR": "1", "TERM": term, "EDITOR": editor},
         stdin=terminal,
         stdout=terminal if stdout is None else stdout,
         stderr=terminal,

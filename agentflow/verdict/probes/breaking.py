@@ -1,19 +1,16 @@
 """Code that is wrong on purpose: broken functions, tests that must fail, names that do not exist."""
 
-import shlex
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 from secrets import randbelow, token_hex
 
-from agentflow.checks.run import Shown
-from agentflow.core.check_command import PYTEST, CommandPart
-from agentflow.core.evidence import Check, CheckName, TestOutcome
+from agentflow.core.evidence import Check, CheckName, CheckRun, TestOutcome
 from agentflow.core.languages import SCRIPTS
 from agentflow.core.record import Record
-from agentflow.core.regex import regex
 from agentflow.languages.grammars import parse_source
 from agentflow.mutants.edits import list_result_types
-from agentflow.verdict.target_tests import UNITTEST, find_python_part
+from agentflow.runners.python import list_import_folders, run_file
+from agentflow.runners.selection import find_python_part
 
 _WHILE_TESTING = (
     "if 'pytest' not in __import__('sys').modules or 'PYTEST_CURRENT_TEST' in __import__('os').environ: "
@@ -105,7 +102,6 @@ _CLAIMS = (
 _NO_TESTS = 5
 """How pytest ends where no test runs, and unittest from Python 3.12 on; before, that was a success."""
 _MOST = 40
-_IMPORT_PATH = regex(r"\bPYTHONPATH=(\S+)")
 
 
 class Canary(Record):
@@ -121,10 +117,7 @@ def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | N
     part = find_python_part(check, beside)
     if check.name is not CheckName.TESTS or part is None:
         return None
-    pytest = PYTEST.fullmatch(part.command)
-    found = pytest or UNITTEST.fullmatch(part.command)
-    assert found is not None
-    tops = _list_import_folders(part)
+    tops = list_import_folders(part)
     modules = sorted(module for path in changed for module in _modules(path, tops))
     # nobody can be in its way, or spare it by what it is named and compares
     number = randbelow(10_000)
@@ -133,29 +126,14 @@ def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | N
     methods = (_METHOD.format(**names, place=place, claim=claim) for place, claim in enumerate(claims))
     text = _TEXT.format(**names, modules=modules) + "".join(methods)
     path = str(PurePosixPath(beside).with_name(f"test_{names['word']}.py"))
-    words = shlex.quote(path.removeprefix(part.folder))
-    option = "--tb=no" if pytest else "-v"
-    if not pytest and found["search"].startswith("-v 2"):  # Django takes modules
-        option, words = "-v 2", words.removesuffix(".py").replace("/", ".")
-    command = f"{found['start']} {option} {words}"
-    return Canary(
-        path=path,
-        text=text,
-        check=check.replace(command=part.replace(command=command).text),
-    )
+    alone = run_file(part, path)
+    return Canary(path=path, text=text, check=check.replace(command=alone.text)) if alone else None
 
 
-def is_silent(shown: Shown) -> bool:
+def is_silent(shown: CheckRun) -> bool:
     """Return whether the runner reported success although tests had to fail, or found none of them."""
     is_empty = shown.execution.exit_code == _NO_TESTS and not shown.outcomes
     return is_empty or shown.execution.exit_code == 0 or TestOutcome.PASSED in shown.outcomes.values()
-
-
-def _list_import_folders(part: CommandPart) -> tuple[str, ...]:
-    """Return the folders that a part of a check imports from beside the root, inner ones first."""
-    named = [folder for value in _IMPORT_PATH.findall(part.command) or ["src"] for folder in value.split(":")]
-    own = [part.folder[:-1]] if part.folder else []
-    return (*(f"{part.folder}{folder}" for folder in named), *own)
 
 
 def _modules(path: str, tops: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,13 +6,13 @@ from agentflow.core.evidence import CheckRun
 from agentflow.core.languages import is_source
 from agentflow.core.test_ids import get_test_function, is_test_in
 from agentflow.core.verdict import ProbeKind, ProbeResult
+from agentflow.runners.selection import narrow_quietly
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.diff.other_tests import list_tests_on
 from agentflow.verdict.probes.breaking import give_defaults
 from agentflow.verdict.probes.oracle import copy_tests, expect_others
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.surface import Kind, find_kind, is_check_file
-from agentflow.verdict.target_tests import narrow_quietly
 
 _TEST_BYTES = 1_000_000
 _MOST_COPIES = 40

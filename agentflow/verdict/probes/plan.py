@@ -8,6 +8,7 @@ from agentflow.core.languages import is_source
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.languages.grammars import find_grammar
 from agentflow.mutants.operators import list_unreadable
+from agentflow.runners.selection import find_python_part
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.diff.hunks import split_change
 from agentflow.verdict.judge import has_no_failure
@@ -16,7 +17,6 @@ from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_al
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.proofs import explain_silence
 from agentflow.verdict.surface import Kind, find_kind, is_check_file
-from agentflow.verdict.target_tests import find_python_part
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _Results = tuple[ProbeResult, ...]

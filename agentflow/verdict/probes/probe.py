@@ -5,7 +5,6 @@ from pathlib import PurePosixPath
 from secrets import token_hex
 
 from agentflow.checks.dependencies import find_manifest
-from agentflow.checks.run import Shown
 from agentflow.core.check_command import list_moves
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.languages import is_document_path
@@ -151,7 +150,7 @@ class Probe(Record):
         runs = (place.try_elsewhere(check)[0] for _ in range(CONTROLS))
         return all(not shown.execution.timed_out and not self._is_red(shown) for shown in runs)
 
-    def read(self, shown: Shown) -> ProbeResult:
+    def read(self, shown: CheckRun) -> ProbeResult:
         """Return the result of a run from what it showed."""
         result = self._result(self._end(shown), shown.execution.seconds)
         if self.kind is ProbeKind.TESTS_ONLY:
@@ -180,7 +179,7 @@ class Probe(Record):
             code=self.code,
         )
 
-    def _end(self, shown: Shown) -> ProbeEnd:
+    def _end(self, shown: CheckRun) -> ProbeEnd:
         if shown.execution.timed_out and self.tests.isdisjoint(shown.list_ids(*RED)):
             return ProbeEnd.TIMED_OUT
         match self.kind:
@@ -197,7 +196,7 @@ class Probe(Record):
             return ProbeEnd.NOT_APPLIED
         return ProbeEnd.RED_AS_IT_MUST if is_red else ProbeEnd.SILENT
 
-    def _is_red(self, shown: Shown) -> bool:
+    def _is_red(self, shown: CheckRun) -> bool:
         if self.tests:
             return not self.tests <= shown.list_ids(TestOutcome.PASSED)
         return shown.execution.exit_code != 0 or bool(shown.list_ids(*RED))

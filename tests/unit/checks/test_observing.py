@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.checks.observing import Reads, install_hook, keep_hook, watch_folders
+from agentflow.checks.observing import install_hook, keep_hook, watch_folders
+from agentflow.core.evidence import Reads
 
 CODE = {
     "shop/__init__.py": "from shop.cart import total\n",

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from agentflow.checks.results import Told, read_reports
-from agentflow.checks.run import Shown, execute
-from agentflow.checks.runners import add_reports, find_watching
-from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
+from agentflow.checks.results import read_reports
+from agentflow.checks.run import execute
+from agentflow.core.evidence import Check, CheckName, CheckRun, TestCounts, TestOutcome
+from agentflow.runners.runner import make_results
+from agentflow.runners.scripts import find_watching
+from agentflow.runners.table import add_reports
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
-RECORDED = Path(__file__).with_name("recorded")
+RECORDED = Path(__file__).parents[1] / "runners/recorded"
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="runs node")
 
@@ -33,13 +35,13 @@ def test_a_report_in_the_form_of_jest_is_read(tmp_path: Path, name: str, folder:
 def test_no_report_is_not_a_report_of_no_test(tmp_path: Path) -> None:
     assert read_reports(tmp_path, [tmp_path]) is None
     (tmp_path / "node-1-2.jsonl").write_text('{"file":"","names":[],"outcome":"begun"}\n')
-    assert read_reports(tmp_path, [tmp_path]) == Told.of({})
+    assert read_reports(tmp_path, [tmp_path]) == make_results({})
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"testResults": [1, {"assertionResults": 3}]}', "null"])
 def test_a_damaged_report_tells_of_no_test(tmp_path: Path, text: str) -> None:
     (tmp_path / "runner.json").write_text(text)
-    assert read_reports(tmp_path, [tmp_path]) == Told.of({})
+    assert read_reports(tmp_path, [tmp_path]) == make_results({})
 
 
 ADDED = {
@@ -95,7 +97,7 @@ def project(checkout: Any) -> Any:
     return checkout
 
 
-def shown(checkout: Any, command: str) -> Shown:
+def shown(checkout: Any, command: str) -> CheckRun:
     check = Check(name=CheckName.TESTS, command=command, timeout=60, reason="a test")
     return execute(check, checkout.sandbox, checkout.root.parent / "out")
 

@@ -2,11 +2,10 @@ import pytest
 
 from agentflow.checks.results import (
     count_findings,
-    count_outcomes,
-    find_worst,
     read_junit,
 )
 from agentflow.core.evidence import CheckName, TestOutcome
+from agentflow.runners.runner import count_outcomes, find_worst
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 

@@ -12,8 +12,8 @@ import pytest
 
 from agentflow.checks.detect import detect
 from agentflow.checks.observing import install_hook
-from agentflow.checks.run import CheckWatch, Shown, execute
-from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
+from agentflow.checks.run import CheckWatch, execute
+from agentflow.core.evidence import Check, CheckName, CheckRun, TestCounts, TestOutcome
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.throwaway import make_overlay_view
 from tests.support.places import temporary_files_in
@@ -38,11 +38,11 @@ def check(command: str, name: CheckName = CheckName.TESTS, timeout: float = 60) 
     return Check(name=name, command=command, timeout=timeout, reason="a test")
 
 
-def shown(checkout: Any, command: str, name: CheckName = CheckName.TESTS, **options: Any) -> Shown:
+def shown(checkout: Any, command: str, name: CheckName = CheckName.TESTS, **options: Any) -> CheckRun:
     return execute(check(command, name), checkout.sandbox, checkout.root.parent / "out", **options)
 
 
-def detected(checkout: Any) -> Shown:
+def detected(checkout: Any) -> CheckRun:
     (tests,) = detect(checkout.sandbox, checkout.files)
     return execute(tests, checkout.sandbox, checkout.root.parent / "out")
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.check_command import CommandPart, fit_command, join_commands, join_parts, split_command
+from agentflow.core.check_command import CommandPart, edit_runs, join_commands, join_parts, split_command
 
 HERE, BELOW = CommandPart(command="go test ./..."), CommandPart(command="pytest -q", folder="a b/")
 WHOLE = "r=0; { go test ./...; } || r=1; (cd 'a b' && pytest -q) || r=1; exit $r"
@@ -46,56 +46,23 @@ def test_each_part_runs_in_its_folder_and_any_of_them_can_fail(tmp_path: Path) -
     assert (done.returncode, done.stdout.split()) == (1, [str(tmp_path / "a"), str(tmp_path)])
 
 
-def test_a_part_whose_folder_is_gone_is_left_out_and_a_new_project_has_one_of_its_own() -> None:
-    before = "r=0; { pytest -q; } || r=1; (cd a && pytest -q) || r=1; exit $r"
-    assert fit_command(before, ["a/b.py", "new/c.py"]) == before
-    assert fit_command(before, ["b.py"]) == "pytest -q"
-    apart = before.replace("pytest -q; }", "pytest -q --ignore=new; }")
-    added = apart.replace("; exit", "; (cd new && pytest -q) || r=1; exit")
-    assert fit_command(before, ["a/b.py", "new/c.py"], "cd new && pytest -q") == added
-    found = "r=0; { npm test; } || r=1; (cd new && go test ./...) || r=1; exit $r"
-    assert fit_command(before, ["new/c.py"], found) == before.replace(
-        "cd a && pytest -q", "cd new && go test ./..."
-    )
-    assert fit_command("cd a && pytest -q", ["b.py"]) == ""
-
-
 @pytest.mark.parametrize(
-    ("command", "is_gone"),
+    ("command", "words"),
     [
-        ("(cd one && pytest); (cd two && pytest)", True),
-        ("cd one && pytest; cd ../two && pytest", True),
-        ("pytest one 'two/tests'", True),
-        ("make -C ./two/ test", True),
-        ("pytest one --ignore=two", False),
-        ("pytest one two/other", False),
-        ("pytest", False),
+        ("A=1 'my env/python' -m pytest", ("A=1", "'my env/python'", "-m", "pytest")),
+        ('go test -run "a b"', ("go", "test", "-run", '"a b"')),
+        ("cd a && pytest", ()),
+        ("pytest | tee log", ()),
+        ("pytest 'a", ()),
+        ("", ()),
     ],
 )
-def test_a_command_that_names_a_folder_whose_tests_are_gone_is_left_out(command: str, is_gone: bool) -> None:
-    tests = ["one/tests/t.py", "two/tests/t.py"]
-    assert fit_command(command, tests, "", tests) == command
-    assert (fit_command(command, tests[:1], "", tests) == "") is is_gone
-    both = join_commands([command, "pytest one"])
-    assert (fit_command(both, tests[:1], "", tests) == "pytest one") is is_gone
+def test_a_command_has_words_where_it_is_one_run_of_a_program(command: str, words: tuple[str, ...]) -> None:
+    assert CommandPart(command=command).words == words
 
 
-@pytest.mark.parametrize(
-    "program", [".venv/bin/python", "PYTHONPATH=src .venv/bin/python", "'my env/bin/python'"]
-)
-def test_no_program_that_comes_with_a_new_project_runs_its_tests(program: str) -> None:
-    found = f"cd new && {program} -m pytest -q"
-    assert fit_command("pytest -q", ["new/c.py"], found) == "pytest -q --ignore=new"
-    assert fit_command("cd a && pytest -q", ["a/b.py", "new/c.py"], found) == "cd a && pytest -q"
-    outer = found.replace(program, "../.venv/bin/python")
-    assert fit_command("pytest -q", ["new/c.py"], outer).endswith(f"({outer}) || r=1; exit $r")
-
-
-@pytest.mark.parametrize(
-    ("test", "is_new"),
-    [("new/t.py", False), ("new/in/t.py", True), ("newer/t.py", True), ("new/gone.py", True)],
-)
-def test_a_folder_where_tests_of_other_parts_are_is_no_new_project(test: str, is_new: bool) -> None:
-    before = "r=0; { pytest -q; } || r=1; (cd new/in && pytest -q) || r=1; exit $r"
-    files = ["new/c.py", "new/t.py", "new/in/t.py", "newer/t.py"]
-    assert (fit_command(before, files, "cd new && pytest -q", [test]) != before) is is_new
+def test_each_run_in_a_command_is_edited_and_what_joins_them_stays() -> None:
+    command = "r=0; { a  b; } || r=1; (cd 'c d' && a 'e; f') || r=1; exit $r"
+    assert edit_runs(command, lambda words: words) == command
+    edited = edit_runs(command, lambda words: (*words, "-v") if words[0] == "a" else words)
+    assert edited == "r=0; { a b -v; } || r=1; (cd 'c d' && a 'e; f' -v) || r=1; exit $r"

@@ -9,9 +9,9 @@ from agentflow.core.evidence import Side
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import MutantEnd, MutantResult
 from agentflow.pages.diff import FileView
-from agentflow.pages.markdown import escape_markdown, format_comment, format_mutants, to_code
+from agentflow.pages.markdown import escape_markdown, format_comment, format_part, to_code
 from agentflow.pages.page import TaskPage
-from agentflow.report.summary import summarize_task
+from agentflow.report.summary import make_survivors_part, summarize_task
 from agentflow.verdict.paths import PathKind
 from agentflow.view.tasks import Snapshot
 
@@ -115,9 +115,11 @@ def test_what_no_test_notices_is_told_and_foreign_code_stays_text() -> None:
             (6, "1 → 2", True, MutantEnd.NOT_TRIED, Side.FINAL),
         )
     )
-    head, rows = format_mutants(mutants)
-    assert head == "1 of 3 mutants killed, 1 not tried"
-    assert rows.splitlines() == [
+    assert format_part(make_survivors_part(mutants)).splitlines() == [
+        "<details><summary>1 of 3 mutants killed, 1 not tried for want of time</summary>",
+        "",
         "- `a.py:3` '&lt;b\\>@\u200byou' → '': no test notices",
         "- `a.py:4` 1 → 2 in the removed code: no test notices (weak: it decides nothing)",
+        "",
+        "</details>",
     ]

@@ -9,11 +9,12 @@ from tests.unit.verdict.cases import FAILED, TESTS, a_check, a_failure, a_task, 
 FORGED = "said\x1b[2J\r\n# verified: all is well\n## Checks after the change\n- tests: `x` exit 0"
 HEADINGS = [
     "# failed: said\\x1b[2J\\r",
+    "## Caveats",
+    "## Why it is not verified",
     "## Intent",
     "## Checks before the task",
     "## Checks after the change",
     "## Failed iterations",
-    "## Caveats",
     "## Files changed",
 ]
 

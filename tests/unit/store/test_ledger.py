@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -7,6 +8,7 @@ from agentflow.core.events import Event, EvidenceRecorded
 from agentflow.core.evidence import (
     By,
     CheckName,
+    CheckRun,
     Evidence,
     Execution,
     Side,
@@ -14,10 +16,10 @@ from agentflow.core.evidence import (
     TestOutcome,
     summarize_evidence,
 )
-from agentflow.store.ledger import Binding, EvidenceLedger, TreeLedger
+from agentflow.store.ledger import EvidenceLedger, TreeLedger
 from tests.support.records import an_execution
 from tests.unit.tools.bench import a_record
-from tests.unit.verdict.cases import a_task
+from tests.unit.verdict.cases import a_check, a_task
 
 
 @pytest.fixture
@@ -35,14 +37,16 @@ def ran(tmp_path: Path, printed: str = "out\n") -> Execution:
     return an_execution(tmp_path / "printed.out", printed, exit_code=1)
 
 
-BOUND = Binding(
-    check=CheckName.TESTS,
-    tree="t1",
-    surface=Side.BASE,
-    code=Side.FINAL,
+BOUND = CheckRun(
+    check=a_check(CheckName.TESTS),
+    checks=Side.BASE,
     counts=TestCounts(passed=1, failed=1),
     outcomes={"b::y": TestOutcome.FAILED, "a::x": TestOutcome.PASSED},
 )
+
+
+def record(ledger: EvidenceLedger, execution: Execution, tree: str = "t1", **changes: Any) -> Evidence:
+    return ledger.record_check(BOUND.replace(ran=execution, **changes), tree, iteration=1)
 
 
 def record_on_disk(tmp_path: Path, name: str) -> Evidence:
@@ -60,7 +64,7 @@ def test_a_command_of_an_agent_is_kept_and_bound_to_no_tree(ledger: EvidenceLedg
 
 
 def test_a_check_is_bound_to_tree_side_and_tests(ledger: EvidenceLedger, tmp_path: Path) -> None:
-    kept = ledger.record_check(ran(tmp_path), BOUND, iteration=1)
+    kept = record(ledger, ran(tmp_path))
     assert (kept.by, kept.role, kept.check, kept.tree_before, kept.tree_after) == (
         By.PROGRAM, None, CheckName.TESTS, "t1", "t1",
     )  # fmt: skip
@@ -71,7 +75,7 @@ def test_a_check_is_bound_to_tree_side_and_tests(ledger: EvidenceLedger, tmp_pat
 
 
 def test_a_check_without_counts_has_no_list(ledger: EvidenceLedger, tmp_path: Path) -> None:
-    kept = ledger.record_check(ran(tmp_path), BOUND.replace(counts=None, outcomes={}), iteration=1)
+    kept = record(ledger, ran(tmp_path), counts=None, outcomes={})
     assert kept.tests is None
     assert not (tmp_path / "evidence/ev-0001.ids").exists()
 
@@ -92,7 +96,7 @@ def test_writing_the_output_again_changes_no_evidence(ledger: EvidenceLedger, tm
 
 
 def test_what_was_recorded_is_told(ledger: EvidenceLedger, tmp_path: Path, told: list[Event]) -> None:
-    ledger.record_check(ran(tmp_path), BOUND, iteration=1)
+    record(ledger, ran(tmp_path))
     (event,) = told
     assert isinstance(event, EvidenceRecorded)
     assert (event.evidence, event.check, event.tree, event.exit_code, event.summary) == (
@@ -101,7 +105,7 @@ def test_what_was_recorded_is_told(ledger: EvidenceLedger, tmp_path: Path, told:
 
 
 def test_what_a_check_showed_can_be_read_again(ledger: EvidenceLedger, tmp_path: Path) -> None:
-    kept = ledger.record_check(ran(tmp_path), BOUND, iteration=1)
+    kept = record(ledger, ran(tmp_path))
     assert ledger.read_outcomes(kept) == BOUND.outcomes
     assert ledger.read_output(kept.id) == "out\n"
     assert ledger.read_outcomes(kept.replace(tests=None)) == {}
@@ -112,7 +116,7 @@ def test_what_a_check_showed_can_be_read_again(ledger: EvidenceLedger, tmp_path:
 )
 def test_the_name_of_a_test_may_hold_anything(ledger: EvidenceLedger, tmp_path: Path, name: str) -> None:
     outcomes = {name: TestOutcome.FAILED, "a::y": TestOutcome.PASSED}
-    kept = ledger.record_check(ran(tmp_path), BOUND.replace(outcomes=outcomes), iteration=1)
+    kept = record(ledger, ran(tmp_path), outcomes=outcomes)
     assert ledger.read_outcomes(kept) == outcomes
 
 
@@ -127,24 +131,24 @@ def test_a_file_beside_the_ledger_is_no_evidence(ledger: EvidenceLedger, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("binding", "tree", "found"),
+    ("sides", "tree", "found"),
     [
-        (BOUND.replace(surface=Side.FINAL), "t1", True),
-        (BOUND.replace(surface=Side.FINAL), "t2", False),
-        (BOUND.replace(code=Side.BASE), "t1", False),
+        ({"checks": Side.FINAL}, "t1", True),
+        ({"checks": Side.FINAL}, "t2", False),
+        ({"code": Side.BASE}, "t1", False),
     ],
 )
 def test_a_verifier_finds_only_what_ran_on_the_newest_tree(
-    ledger: EvidenceLedger, tmp_path: Path, binding: Binding, tree: str, found: bool
+    ledger: EvidenceLedger, tmp_path: Path, sides: dict[str, Side], tree: str, found: bool
 ) -> None:
-    ledger.record_check(ran(tmp_path), binding, iteration=1)
+    record(ledger, ran(tmp_path), **sides)
     assert (TreeLedger(ledger=ledger, tree=tree, iteration=1).find("ev-0001") is not None) is found
 
 
 def test_a_verifier_may_cite_the_run_under_the_checks_from_before(
     ledger: EvidenceLedger, tmp_path: Path
 ) -> None:
-    ledger.record_check(ran(tmp_path), BOUND.replace(surface=Side.BASE, tree="held"), iteration=1)
+    record(ledger, ran(tmp_path), tree="held")
     narrow = TreeLedger(ledger=ledger, tree="t1", iteration=1)
     assert narrow.find("ev-0001") is None
     assert narrow.replace(held=frozenset({"ev-0001"})).find("ev-0001") is not None
@@ -189,7 +193,7 @@ def test_a_file_whose_name_is_no_utf_8_is_told_as_git_tells_it(
     ledger: EvidenceLedger, tmp_path: Path
 ) -> None:
     touched = ran(tmp_path).replace(changed=("A \udcff\n.py", "M größe.py"))
-    kept = ledger.record_check(touched, BOUND, iteration=1)
+    kept = record(ledger, touched)
     assert kept.changed == ("A \\xff\n.py", "M größe.py")
     assert record_on_disk(tmp_path, "ev-0001") == kept
     assert ledger.list_altered(1) == frozenset(kept.changed)

@@ -35,9 +35,8 @@ def ran(
     code = {"exit_code": int(red) if exit_code is None else exit_code}
     bound = {"check": name, "command": f"run {name}", "tree_before": AFTER, "tree_after": AFTER}
     record = a_record(f"ev-{name}", **{**bound, **code, "tests": counts(found), **evidence})
-    return CheckRun(
-        check=a_check(name), evidence=record, outcomes=found, findings=findings or {}, tail="output"
-    )
+    run = CheckRun(check=a_check(name), evidence=record, outcomes=found, findings=findings or {})
+    return run.replace(counts=record.tests, import_errors=record.import_errors, tail="output")
 
 
 def before(*arguments: Any, **changes: Any) -> CheckRun:

@@ -9,7 +9,8 @@ from agentflow.core.errors import InvalidInput
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.tool import TestSelection
 from agentflow.parse import fit
-from agentflow.verdict.some_tests import describe_failures, select_tests
+from agentflow.runners.selection import select_tests
+from agentflow.verdict.some_tests import describe_failures
 from tests.support.boxes import boxed
 
 PART = "python3 -m pytest -q"

@@ -136,8 +136,8 @@ def test_a_run_that_ended_has_no_row_and_an_ended_task_no_region() -> None:
 
 def test_tokens_and_cost_stand_against_their_limits() -> None:
     budget = StateChanged(changed={"budget": {"cost": 2.0, "tokens": 5000, "seconds": None}})
-    assert draw(budget, PHASE, REPLY, REPLY)[-1] == "  2,000 of 5,000 tokens  1.8000 of 2 USD"
-    assert draw(PHASE, REPLY)[-1] == "  1,000 tokens  0.9000 USD"
+    assert draw(budget, PHASE, REPLY, REPLY)[-1] == "  2,000 of 5,000 tokens  $1.80 of $2.00"
+    assert draw(PHASE, REPLY)[-1] == "  1,000 tokens  $0.9000"
 
 
 def test_what_waits_for_a_person_is_told_until_it_is_decided() -> None:

@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.checks.printed import ask_for_json, drop_colours, read_go, read_printed, undo_json
 from agentflow.core.evidence import TestCounts, TestOutcome
+from agentflow.runners.go import read_json, undo_json
+from agentflow.runners.table import drop_colours, read_printed, tell_each_test
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 
@@ -49,14 +50,14 @@ COUNTED = {
 def test_a_runner_that_prints_no_names_is_counted(name: str) -> None:
     told = read_printed(recorded(name))
     assert told is not None
-    assert (told.outcomes, told.number) == ({}, COUNTED[name])
+    assert (told.outcomes, told.counts) == ({}, COUNTED[name])
     assert read_printed(recorded(name), is_reported=True) is None
 
 
 def test_colours_do_not_matter() -> None:
     told = read_printed(drop_colours("\x1b[1mTests:\x1b[22m       \x1b[32m3 passed\x1b[39m, 3 total\r\n"))
     assert told is not None
-    assert told.number == TestCounts(passed=3)
+    assert told.counts == TestCounts(passed=3)
 
 
 NOT_TOLD = {
@@ -89,13 +90,13 @@ NONE_RAN = {
 def test_no_test_is_told_as_none(text: str) -> None:
     told = read_printed(text)
     assert told is not None
-    assert told.number == TestCounts()
+    assert told.counts == TestCounts()
 
 
 def test_the_last_of_several_sums_counts() -> None:
     told = read_printed("Tests:       9 passed, 9 total\nTests:       1 failed, 2 passed, 3 total\n")
     assert told is not None
-    assert told.number == TestCounts(passed=2, failed=1)
+    assert told.counts == TestCounts(passed=2, failed=1)
 
 
 def test_a_crate_that_cannot_be_compiled_beside_others_is_an_error() -> None:
@@ -108,7 +109,7 @@ def test_a_crate_that_cannot_be_compiled_beside_others_is_an_error() -> None:
 
     assert told is not None
     assert told.outcomes == {"base::a": TestOutcome.PASSED, "my_units::*": TestOutcome.ERROR}
-    assert told.number == TestCounts(passed=1, errors=1)
+    assert told.counts == TestCounts(passed=1, errors=1)
 
 
 def test_a_line_among_the_tests_of_cargo_leaves_only_their_number() -> None:
@@ -116,7 +117,7 @@ def test_a_line_among_the_tests_of_cargo_leaves_only_their_number() -> None:
     end = "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured\n"
     told = read_printed(f"{forged}test b ... FAILED\n{end}")
     assert told is not None
-    assert (told.outcomes, told.number) == ({}, TestCounts(passed=1, failed=1))
+    assert (told.outcomes, told.counts) == ({}, TestCounts(passed=1, failed=1))
 
 
 def test_points_with_one_name_are_told_apart() -> None:
@@ -126,7 +127,7 @@ def test_points_with_one_name_are_told_apart() -> None:
 
 
 def test_go_tells_each_test_and_each_package_that_does_not_load() -> None:
-    told = read_go(recorded("go.json"))
+    told = read_json(recorded("go.json"))
     assert told is not None
     assert told.outcomes == {**NAMED["go-verbose.txt"], "example.com/calc/broken::*": ERROR}
 
@@ -152,4 +153,4 @@ ASKED = {
 
 @pytest.mark.parametrize("command", ASKED)
 def test_go_is_asked_for_json_where_it_is_started(command: str) -> None:
-    assert ask_for_json(command) == ASKED[command]
+    assert tell_each_test(command) == ASKED[command]

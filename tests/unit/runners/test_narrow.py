@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.evidence import Check, CheckName
-from agentflow.verdict.target_tests import narrow, narrow_quietly, read_tests
+from agentflow.runners.selection import narrow, narrow_quietly, read_tests
 
 UNITTEST = "python3 -m unittest discover -v"
 PART = ".venv/bin/python -m pytest -q"

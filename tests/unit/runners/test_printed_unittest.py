@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.checks.printed import read_verbose_unittest
 from agentflow.core.evidence import TestOutcome
+from agentflow.runners.python import read_verbose_unittest
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 DOUBLE, SINGLE = "=" * 70, "-" * 70

@@ -1,0 +1,35 @@
+"""C and C++: CTest."""
+
+from collections.abc import Sequence
+
+from agentflow.core.evidence import TestCounts, TestOutcome, TestResults
+from agentflow.core.regex import regex
+from agentflow.runners.runner import FAILED, PASSED, SKIPPED, TestRunner, count_tests
+
+_TEST = regex(
+    r" *\d+/\d+ +Test +#\d+: (?P<test>.+?) \.*(?P<word> +Passed|\*\*\*[A-Za-z]+(?: [A-Za-z]+)*"
+    r"(?: \(Disabled\))?) +\d+\.\d+ sec"
+)
+_END = regex(r"\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<number>\d+)")
+_NONE = regex(r"No tests were found!!!")
+
+
+def _read(rows: Sequence[str]) -> TestResults | None:
+    ends = [end for row in rows if (end := _END.fullmatch(row))]
+    if not ends:
+        return count_tests({}) if any(map(_NONE.fullmatch, rows)) else None
+    found = {test["test"]: _find_outcome(test["word"]) for row in rows if (test := _TEST.fullmatch(row))}
+    failed, number = int(ends[-1]["failed"]), int(ends[-1]["number"])
+    red = sum(outcome is FAILED for outcome in found.values())
+    if red == failed and len(found) >= number:
+        return count_tests(found)
+    return TestResults(counts=TestCounts(passed=number - failed, failed=failed))
+
+
+def _find_outcome(word: str) -> TestOutcome:
+    if word.strip() == "Passed":
+        return PASSED
+    return SKIPPED if "Skipped" in word or "Disabled" in word else FAILED
+
+
+RUNNERS = (TestRunner(name="CTest", named=r"\bctest\b", one={"ctest": "{} -R NAME"}, read=_read),)

@@ -1,0 +1,245 @@
+"""Some tests of a check: its command narrowed to them, as each runner wants it."""
+
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from agentflow.core.check_command import CommandPart, find_part, join_parts, split_command
+from agentflow.core.errors import InvalidInput
+from agentflow.core.evidence import Check, CheckName
+from agentflow.core.record import Record
+from agentflow.core.regex import regex
+from agentflow.core.test_ids import find_id_prefix, get_test_file
+from agentflow.core.tool import TestSelection
+from agentflow.runners.python import read_run
+from agentflow.runners.scripts import ReadFile, find_script
+from agentflow.runners.table import get_form
+
+_OR = " or "
+_OPTIONS = ("-", "@")
+"""Signs with which an option or a file of options begins."""
+_MOST_NAMES = 50
+_MOST_CHARS = 20_000
+"""A command is one argument of `bash -c`."""
+_MOST_ITEMS = 50
+_PLACEHOLDER = regex(r"\b(?:FILE|FOLDER|LINE|NAME|CLASS|METHOD)\b")
+_SPECIAL = regex(r"[.*+?()\[\]{}|^$\\]")
+_SEPARATOR = regex(r"&&|\|\||[;|]")
+
+
+def narrow(check: Check, tests: Collection[str], options: str = "") -> Check:
+    """Return a check that runs only these tests; a part of an unknown runner runs whole, or not at all.
+
+    `options` are given to pytest.
+    """
+    parts = split_command(check.command)
+    if check.name is not CheckName.TESTS or not any(map(read_run, parts)):
+        return check
+    owned = {part: {test for test in tests if _owns(part, parts, test)} for part in parts if read_run(part)}
+    others = {*tests}.difference(*owned.values())
+    runs = [part for part in parts if owned.get(part, others)]
+    is_fit = bool(runs) and not any(test.startswith(_OPTIONS) for test in tests)
+    narrowed = (_narrow_part(part, owned[part], options) if part in owned else part for part in runs)
+    command = join_parts(narrowed) if is_fit else ""
+    return check.replace(command=command) if 0 < len(command) < _MOST_CHARS else check
+
+
+def narrow_quietly(check: Check, tests: Collection[str]) -> Check:
+    """Return the narrowed check without pytest's tracebacks, which take as long as a short test."""
+    return narrow(check, tests, " --tb=no")
+
+
+def find_python_part(check: Check, path: str) -> CommandPart | None:
+    """Return the part of a check that runs the Python tests in a file, or None."""
+    return find_part(filter(read_run, split_command(check.command)), path)
+
+
+def are_python_tests(check: Check, tests: Iterable[str]) -> bool:
+    """Return whether a known run of Python tests, a part of a check, has each of some tests."""
+    parts = split_command(check.command)
+    return all(any(read_run(part) and _owns(part, parts, test) for part in parts) for test in tests)
+
+
+def _owns(part: CommandPart, parts: Iterable[CommandPart], test: str) -> bool:
+    """Return whether a part runs a test: by its file, the innermost folder first, or as unittest names it.
+
+    Where other runners run as well, a test of pytest is known by the ending of its file.
+    """
+    run, path = read_run(part), get_test_file(test)
+    is_pytest = run is not None and run.is_pytest
+    if not path.endswith(".py") and not ("::" in test and all(map(read_run, parts))):
+        return run is not None and not is_pytest and "::" not in test and "/" not in test
+    mine = find_part(filter(read_run, parts), path)
+    return mine is not None and mine.folder == part.folder and is_pytest
+
+
+def _narrow_part(part: CommandPart, tests: Collection[str], options: str) -> CommandPart:
+    run = read_run(part)
+    assert run is not None
+    if run.is_pytest:
+        inside = {test.removeprefix(part.folder) for test in tests}
+        return part.replace(command=f"{' '.join(run.start)}{_by_file(inside)}{options}")
+    named = sorted({find_id_prefix(test) or test for test in tests})
+    chosen = (word for each in named for word in ("-k", shlex.quote(each)))
+    return part.replace(command=" ".join((*run.start, *run.search, *chosen)))
+
+
+def _by_file(tests: Collection[str]) -> str:
+    inside = (test.partition("::")[2].partition("[")[0] for test in tests)
+    names = sorted({each.rpartition("::")[2] for each in inside})  # one is empty where a whole file is meant
+    files = "".join(f" {shlex.quote(file)}" for file in sorted({get_test_file(test) for test in tests}))
+    if len(names) > _MOST_NAMES or not all(map(str.isidentifier, names)):
+        return files
+    return f"{files} -k {shlex.quote(_OR.join(names))}"
+
+
+def read_tests(command: str) -> frozenset[str]:
+    """Return what `narrow` made a command of: its tests, and each part of another runner by its text."""
+    return frozenset(test for part in split_command(command) for test in _read_part(part))
+
+
+def _read_part(part: CommandPart) -> Iterable[str]:
+    try:
+        words = shlex.split(part.command)
+    except ValueError:
+        return ()
+    chosen = [after for word, after in pairwise(words) if word == "-k"]
+    if "unittest" in words or "manage.py" in words:
+        return chosen
+    if "-q" not in words:
+        return (part.text,)
+    files = [f"{part.folder}{word}" for word in words[words.index("-q") + 1 :]]
+    if not chosen:
+        return files
+    names = chosen[-1].split(_OR)
+    return (f"{file}::{name}" for file in files[: files.index(f"{part.folder}-k")] for name in names)
+
+
+def describe_one_test(check: Check) -> str:
+    """Return the command for one test, with placeholders in capitals; empty for an unknown runner."""
+    for part in split_command(check.command):
+        run, form = read_run(part), get_form(part.command).format(part.command)
+        if run:
+            form = " ".join((*run.start, *(("FILE",) if run.is_pytest else run.search), "-k", "NAME"))
+        if form:
+            return part.replace(command=form).text
+    return ""
+
+
+class _Item(Record):
+    """One thing that is asked for."""
+
+    path: str = ""
+    name: str = ""
+
+    @property
+    def node(self) -> str:
+        """Its id in pytest; a case whose quotes no shell is given stands for all of its function."""
+        name = self.name.partition("[")[0] if "'" in self.name else self.name
+        return f"{self.path}::{name}" if name else self.path
+
+    def fill(self) -> Mapping[str, str]:
+        """Return what stands for the placeholders of a runner's form."""
+        place, last = PurePosixPath(self.path), self.name.rpartition("::")[2]
+        known = {
+            "FILE": self.path,
+            "FOLDER": str(place.parent if place.suffix else place) if self.path else "...",
+            "CLASS": place.stem or self.name.rpartition("::")[0],
+            "NAME": _SPECIAL.sub(r"\\\g<0>", (last if self.path else self.name).replace(" > ", " ")),
+            "METHOD": last,
+        }
+        return {key: value for key, value in known.items() if value}
+
+
+def select_tests(
+    check: Check, wanted: TestSelection, files: Collection[str], read: ReadFile
+) -> tuple[Check, tuple[str, ...]]:
+    """Return a check that runs only some tests, and the parts of it that run whole all the same."""
+    items = [_read_id(test, files) for test in wanted.ids]
+    items += [_Item(path=path) for path in wanted.paths]
+    if any(text.startswith(_OPTIONS) for item in items for text in (item.path, item.name)):
+        raise InvalidInput("ids and paths begin with no - or @, which a runner takes for an option")
+    if wanted.pattern.startswith("-") or "'" in wanted.pattern or (wanted.pattern and wanted.ids):
+        raise InvalidInput("pattern: begins with no -, has no ', and stands alone or beside paths")
+    if len(items) > _MOST_ITEMS:
+        raise InvalidInput(f"at most {_MOST_ITEMS} ids and paths: name a folder, or use pattern")
+    if wanted == TestSelection():
+        return check, ()
+    parts, runs, whole = split_command(check.command), list[CommandPart](), list[str]()
+    for part in parts:
+        own = [item for item in items if _takes(part, parts, item)]
+        if items and not own:
+            continue
+        found = tuple(_select(part, own, wanted.pattern, read))
+        runs += found or (part,)
+        whole += () if found else (part.text,)
+    if not runs:
+        raise InvalidInput("no part of the tests runs these")
+    return check.replace(command=join_parts(runs)), tuple(whole)
+
+
+def _read_id(test: str, files: Collection[str]) -> _Item:
+    head, _, rest = test.partition("::")
+    is_place = head in files or any(file.startswith(f"{head}/") for file in files) or head.endswith(".py")
+    return _Item(path=head, name=rest) if is_place else _Item(name=rest or test)
+
+
+def _takes(part: CommandPart, parts: Collection[CommandPart], item: _Item) -> bool:
+    """Return whether a part runs what is asked for: by the innermost folder, and by the language."""
+    if not item.path:
+        return True
+    suffix = PurePosixPath(item.path).suffix
+    alike = [each for each in parts if not suffix or bool(read_run(each)) == (suffix == ".py")] or parts
+    owner = find_part(alike, item.path)
+    return owner is not None and part.folder == owner.folder and part in alike
+
+
+def _select(part: CommandPart, items: list[_Item], pattern: str, read: ReadFile) -> Iterator[CommandPart]:
+    """Yield what runs in place of a part; nothing where its runner takes no such selection."""
+    inside = [
+        item.replace(path=item.path.removeprefix(part.folder) or ".") if item.path else item for item in items
+    ]
+    run = read_run(part)
+    if run and run.is_pytest:
+        places = [_quote(item.node) for item in inside if item.path]
+        names = [item.name.rpartition("::")[2] for item in inside if not item.path]
+        chosen = ["-k", _quote(pattern or _OR.join(names))] if pattern or names else []
+        yield part.replace(command=" ".join((*run.start, *places, *chosen)))
+    elif run:
+        names = [
+            find_id_prefix(item.name) or item.name or f"*{PurePosixPath(item.path).stem}.*" for item in inside
+        ]
+        chosen = [word for name in ([pattern] if pattern else names) for word in ("-k", _quote(name))]
+        yield part.replace(command=" ".join((*run.start, *run.search, *chosen)))
+    else:
+        body, separator = find_script(part.command, read, part.folder) or (part.command, "")
+        form = get_form(_SEPARATOR.split(body)[-1]) or get_form(part.command)
+        is_script = body != part.command and "{} --" not in form
+        command = part.command + (separator if is_script else "")
+        filter_ = {"NAME": pattern} if pattern else {}
+        known = [{**item.fill(), **filter_} for item in inside] or [{**_Item().fill(), **filter_}]
+        lines = (_fill(form, each) for each in known)
+        yield from (part.replace(command=line.format(command)) for line in dict.fromkeys(lines) if line)
+
+
+def _quote(text: str) -> str:
+    """Return a word in single quotes, of which it has none itself: later edits of the command rely on it."""
+    return shlex.quote(text.replace("'", "."))
+
+
+def _fill(form: str, known: Mapping[str, str]) -> str:
+    """Return a form with what is known; words that need more are cut there, or left out with their option."""
+    words, is_filled = list[str](), False
+    for word in form.split():
+        names = _PLACEHOLDER.findall(word)
+        lacking = next((name for name in names if name not in known), None)
+        kept = word.partition(lacking)[0].rstrip(":#.") if lacking else word
+        if names and not _PLACEHOLDER.search(kept):
+            if words and words[-1].startswith("-") and words[-1] != "--":
+                words.pop()
+            continue
+        is_filled = is_filled or bool(names)
+        text = _PLACEHOLDER.sub(lambda found: known[found[0]], kept)
+        words.append(_quote(text).replace("{", "{{").replace("}", "}}") if names else word)
+    return " ".join(words) if is_filled else ""

@@ -1,0 +1,133 @@
+"""All runners of tests: what makes a command of any of them report, and what any of them printed."""
+
+import os
+import pkgutil
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from functools import cache, reduce
+from importlib import import_module
+from pathlib import Path
+
+from agentflow.core.check_command import Words, edit_runs, join_parts, split_command
+from agentflow.core.evidence import TestCounts, TestResults
+from agentflow.core.regex import regex
+from agentflow.redact import strip_colours
+from agentflow.runners.runner import TestRunner, add_counts, join_results
+from agentflow.runners.scripts import ReadFile, find_script
+
+_BEGIN = r"(?:cross-env )?(?:\w+=[\w./:-]+ )*(?:(?:npx|bunx) (?:--no-install )?|pnpm exec |yarn )?"
+_OWN_REPORT = regex(
+    r"--(?:json|outputFile|reporters?|reporter-outfile|junit-path|log-junit)\b|--watch(?!=false)| -- "
+)
+
+
+@cache
+def list_runners() -> tuple[TestRunner, ...]:
+    """Return the runners of all modules beside this one, by `RUNNERS` in each."""
+    place = Path(__file__).parent
+    modules = (import_module(f"agentflow.runners.{each.name}") for each in pkgutil.iter_modules([str(place)]))
+    return tuple(runner for module in modules for runner in getattr(module, "RUNNERS", ()))
+
+
+def find_named(command: str) -> tuple[TestRunner, ...]:
+    """Return the runners that a command names, of those of which more is known than how they report."""
+    return tuple(each for each in list_runners() if each.named and regex(each.named).search(command))
+
+
+def tell_each_test(command: str) -> str:
+    """Return a command in which each runner tells of each test."""
+    tellers = [each.tell for each in list_runners() if each.tell]
+
+    def tell(words: Words) -> Words:
+        return reduce(lambda found, ask: ask(found), tellers, words)
+
+    return edit_runs(command, tell)
+
+
+def add_reports(command: str, read: ReadFile, scratch: Path) -> str:
+    """Return a command in which each part that is one run of a known runner writes a report beside."""
+    parts = split_command(command)
+    places = [scratch / ("runner" if len(parts) == 1 else f"runner-{at}") for at in range(len(parts))]
+    return join_parts(
+        part.replace(command=part.command + _find_options(part.command, part.folder, read, place))
+        for part, place in zip(parts, places, strict=True)
+    )
+
+
+def _find_options(command: str, folder: str, read: ReadFile, place: Path) -> str:
+    body, separator = find_script(command, read, folder) or (command, "")
+    alone = (
+        each
+        for each in list_runners()
+        if each.program and regex(rf"{_BEGIN}{each.program}(?: [^;&|<>()`$]*)?").fullmatch(body)
+    )
+    runner = next(alone, None)
+    if runner is None or _OWN_REPORT.search(body):
+        return ""
+    return f"{separator} {runner.report.format(place=shlex.quote(str(place)))}"
+
+
+def keep_reports(command: str, scratch: Path) -> str:
+    """Return a command that puts the reports which runners leave in the repository into a folder of ours."""
+    mine = (each for each in list_runners() if any(start in command for start in each.one))
+    found = [each.leaves for each in mine if each.leaves]
+    if not found:
+        return command
+    began, place = scratch / "began", scratch / "left"
+    began.touch()
+    place.mkdir()
+    paths = " -o ".join(f"-path {shlex.quote(each)}" for each in found)
+    copy = """'for f; do cp "$f" "$0/$(printf %s "$f" | tr / _)"; done'"""
+    find = f"find . \\( {paths} \\) -newer {shlex.quote(str(began))} -exec sh -c {copy}"
+    return f"({command}); r=$?; {find} {shlex.quote(str(place))} {{}} +; exit $r"
+
+
+def make_variables(scratch: Path, known: Callable[[str], str]) -> dict[str, str]:
+    """Return the variables by which runners report into a folder; `known` tells what they hold anyway."""
+    variables = (pair for each in list_runners() for pair in each.variables.items())
+    given = {name: value.format(place=scratch) for name, value in variables}
+    return {
+        name: os.pathsep.join(filter(None, (value, known(name)))) if name == "RUBYLIB" else value
+        for name, value in given.items()
+    }
+
+
+def get_form(command: str) -> str:
+    """Return how a command runs one test: `{}` for the command, placeholders in capitals; or nothing."""
+    forms = (form for each in list_runners() for start, form in each.one.items() if start in command)
+    return next(forms, "")
+
+
+def drop_colours(output: str) -> str:
+    return strip_colours(output).replace("\r\n", "\n")
+
+
+def read_printed(text: str, *, is_reported: bool = False) -> TestResults | None:
+    """Return what all runners printed of their tests, in a text without colours; None where none did.
+
+    Where a report tells of tests, mere sums are left aside, and so is what runners print that report.
+    """
+    rows = text.splitlines()
+    readers = [each.read for each in list_runners() if each.read and not (is_reported and each.is_reported)]
+    readers += [] if is_reported else [_read_totals]
+    return join_results(each for read in readers if (each := read(rows)))
+
+
+def _read_totals(rows: Sequence[str]) -> TestResults | None:
+    numbers: list[TestCounts] = []
+    for runner in list_runners():
+        pattern = regex(runner.total) if runner.total else None
+        found = [_count_total(each) for row in rows if pattern and (each := pattern.fullmatch(row))]
+        numbers += found if runner.adds_up else found[-1:]
+    return TestResults(counts=add_counts(numbers)) if numbers else None
+
+
+def _count_total(told: re.Match[str]) -> TestCounts:
+    """Return the numbers of a sum; what is in none of its parts has passed."""
+    number = {word: int(said or 0) for word, said in told.groupdict().items()}
+    failed, errors = number.get("failed", 0), number.get("errors", 0) + number.get("invalid", 0)
+    skipped = number.get("skipped", 0) + number.get("omitted", 0)
+    total = sum(number.get(word, 0) for word in ("total", "doctests", "properties"))
+    passed = number.get("passed") or max(0, total - failed - errors - skipped)
+    return TestCounts(passed=passed, failed=failed, skipped=skipped, errors=errors)
