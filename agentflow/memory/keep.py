@@ -92,7 +92,7 @@ def _describe_task(task: TaskState) -> MemoryEntry:
     ended = task.ending.reason if task.ending else ""
     learnt = _tell(
         ("goal", goal),
-        *(("asked", f"{one.question} Answer: {one.text}") for one in task.answers.values() if one.question),
+        *(("answered", f"{one.text!r} to {one.question!r}") for one in task.answers.values() if one.question),
         ("what was done", change.summary if change else ""),
         ("what was found", findings.summary if findings else ""),
         *((f"in {one.place}", one.claim) for one in found),

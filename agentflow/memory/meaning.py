@@ -29,6 +29,8 @@ _BYTES = bytes(range(256))
 _BITS = bytes(number.bit_count() for number in _BYTES)
 _FIRST = CODE_BYTES * 3 // 4
 """Bytes of a code by which those are chosen that are compared exactly; most of a meaning is there."""
+_BY_CHANCE = _FIRST * 4
+"""Half of their bits: what differs in that many is no nearer than any text."""
 
 
 class Meaning(Protocol):
@@ -148,14 +150,15 @@ def find_nearest(blocks: Sequence[bytes], vector: Sequence[float], most: int) ->
     wanted = to_bits(vector)[:_FIRST]
     tables = [_xor(_BYTES, bytes([byte]) * 256).translate(_BITS) for byte in wanted]
     distances = b"".join(_measure(block, tables) for block in blocks)
+    empty = sum(byte.bit_count() for byte in wanted)
     near: list[int] = []
-    for distance in range(256):
+    for distance in range(_BY_CHANCE):
         at = distances.find(distance) if len(near) < most else -1
         while at >= 0:
-            near.append(at)
+            if distance != empty or any(_get_code(blocks, at)):
+                near.append(at)
             at = distances.find(distance, at + 1)
-    coded = [(at, code) for at in near[:most] if any(code := _get_code(blocks, at))]
-    return [at for at, _ in sorted(coded, key=lambda each: -_compare(each[1], vector))]
+    return sorted(near[:most], key=lambda at: -_compare(_get_code(blocks, at), vector))
 
 
 def _measure(block: bytes, tables: Sequence[bytes]) -> bytes:

@@ -155,7 +155,7 @@ def test_an_answer_in_the_persons_own_words_is_theirs_and_an_option_the_roles(
     assert repo.run("answer", repo.folder.name, answer).code == 4
     (task,) = entries(repo, "--kind", "task")
     told = answer if is_own else "round up"
-    assert f"asked: How are halves rounded? Answer: {told}" in task["text"]
+    assert f"answered: {told!r} to 'How are halves rounded?'" in task["text"]
     said = {one["text"]: one["by"] for one in entries(repo, "--kind", "message")}
     assert said == {play.WHOLE_CREW: "you", **({answer: "you"} if is_own else {})}
 

@@ -151,6 +151,8 @@ def test_the_nearest_codes_are_found_and_a_code_of_zeros_is_none() -> None:
 
     codes = [to_bits(flip(count)) for count in (256, 40, 0, 7)]
     assert find_nearest(to_blocks(bytes(32), *codes), wanted, 3) == [3, 4, 2]
+    few = [1.0 if number < 20 else -1.0 for number in range(256)]  # nearer to zeros than to what is like it
+    assert find_nearest(to_blocks(*[bytes(32)] * 99, to_bits(few[::-1]), to_bits(few)), few, 2) == [100, 99]
 
 
 def test_the_packaged_model_knows_words_that_mean_the_same() -> None:
