@@ -228,6 +228,8 @@ class Settings(Record):
     max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 10
     prove_rounds: ProveRounds = 1
     """How often the implementer is given the changed places that no test notices."""
+    judges: Literal["unsure", "always"] = "unsure"
+    """When reviewer and verifier are asked: where the program is not sure of a change, or of each change."""
     repair_seconds: Annotated[float, Meta(ge=0, le=600)] = 20
     """How long the built-in repair engine may search for a fix before the first edit, and in a call of the
     tool `Repair`; 0 turns both off."""

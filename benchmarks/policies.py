@@ -189,7 +189,8 @@ def _after(now: Seen) -> str:
 def _does(task: Task, now: Seen) -> bool:
     """Return whether a diff is the right change, as one sees who understands the task."""
     diff = now.text.partition("\n## Change\n")[2]
-    lines = (line for edit in task.change for line in f"{edit.new}{edit.content}".splitlines())
+    shown = [edit for edit in task.change if "test" not in edit.file]  # a verifier reads those later
+    lines = (line for edit in shown for line in f"{edit.new}{edit.content}".splitlines())
     old = {line for edit in task.change for line in edit.old.splitlines()}
     added = "\n".join(line[1:] for line in diff.splitlines() if line.startswith("+"))
     return all(line in added for line in lines if line.strip() and line not in old)

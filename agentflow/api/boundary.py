@@ -11,8 +11,8 @@ from agentflow.core.task import Invocation, Phase, TaskState
 from agentflow.parse import expand_home
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import build_exceptions
-from agentflow.sandbox.build_cache import find_build_cache
 from agentflow.sandbox.confine import Ability, find_ability
+from agentflow.sandbox.environment import find_build_cache
 from agentflow.sandbox.profile import SHARED, Level, SandboxOpenings
 from agentflow.sandbox.protection import clear_leftovers
 from agentflow.sandbox.run import Sandbox
@@ -52,6 +52,8 @@ class TaskRequest(Record):
     """Nothing changes before a person agrees to a plan; the conversation that made it then goes on."""
     review: bool | None = None
     """The person's wish for a review; None: as the class requires."""
+    judges: bool = False
+    """Models judge the change, however sure the program is."""
     sequential: bool = False
     prove: int | None = None
     """Rounds in which the implementer is given what no test notices; None: as the settings say."""

@@ -77,7 +77,7 @@ def decide_approval(
         require_own(git, folder)
         store = TaskStore.reopen(folder)
         expire_approvals(store)
-        if pending_id in store.task.answers:
+        if pending_id in store.task.waiting.answers:
             return _tell_made(store, pending_id, decision, was_decided=True)
         (item,) = (item for item in store.task.pending if item.id == pending_id)
         if item.kind not in APPROVED:
@@ -97,7 +97,7 @@ def _tell_made(
     store: TaskStore, pending_id: str, decision: Answer, *, was_decided: bool = False
 ) -> DecisionResult:
     """Return what was decided. Raises StateError where that is not what the person wants."""
-    task_id, made = store.task.task_id, store.task.answers.get(pending_id, decision)
+    task_id, made = store.task.task_id, store.task.waiting.answers.get(pending_id, decision)
     result = DecisionResult(task_id=task_id, pending_id=pending_id, answer=made, was_decided=was_decided)
     if made.approved == decision.approved:
         return result
@@ -177,7 +177,9 @@ def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Pat
     names = reversed(list_tasks(root)) if task_id is None else (task_id,)
     for folder in (find(root, name) for name in names):
         task = try_load_state(folder) if task_id is None else load_state(folder)
-        if task and (pending_id in task.answers or any(item.id == pending_id for item in task.pending)):
+        if task and (
+            pending_id in task.waiting.answers or any(item.id == pending_id for item in task.pending)
+        ):
             return folder
     raise TaskNotFound(f"nothing waits under the id {pending_id}", hint="agentflow status shows what waits")
 

@@ -35,6 +35,7 @@ from agentflow.settings import ASKED_BY
 from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import find, find_recorded_end, load_state
 from agentflow.store.tasks import TaskStore
+from agentflow.wording import describe_all
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import read_fresh_document
 from agentflow.workflow.gates import decide_pending, go_on
@@ -71,13 +72,16 @@ def begin_session(setup: Setup, request: TaskRequest) -> Iterator[Session]:
             wants_plan=request.plan or request.pause_after in (Phase.EXPLORATION, Phase.PLANNING),
             plan_mode=request.plan_mode,
             named_class=request.named_class,
+            always_judged=request.judges or setup.settings.judges == "always",
             sequential=request.sequential,
             explored=explored,
             focus=request.focus,
             overrides=request.overrides,
             invoked=request.invoked,
-            remembers=recorded.remembers if recorded else request.memory and setup.settings.memory == "on",
-            recalled=recorded.recalled if recorded else (),
+            remembers=recorded.options.remembers
+            if recorded
+            else request.memory and setup.settings.memory == "on",
+            recalled=recorded.known.recalled if recorded else (),
             asked_by=request.asked_by or os.environ.get(ASKED_BY, ""),
             budget=Budget(  # the command line's limits, else the repository's
                 cost=setup.limits.cost if budget.cost is None else budget.cost,
@@ -153,7 +157,7 @@ def resume_session(
             _require_apart(setup)
         store.task = record_weakest_sandbox(store.task, setup.sandbox)
         recall_runs(setup.model, store.folder)
-        setup = narrow_setup(setup, store.task.invoked)
+        setup = narrow_setup(setup, store.task.options.invoked)
         yield Session(setup=setup, store=store, consent=request.consent)
 
 
@@ -313,7 +317,7 @@ async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
     try:
         async with anyio.create_task_group() as group:
             await group.start(watch.receive, group.cancel_scope)
-            with anyio.move_on_after(task.budget.seconds) as clock:
+            with anyio.move_on_after(task.options.budget.seconds) as clock:
                 async with nullcontext() if crew.servers is None else crew.servers.keep_open():
                     task = await run_phases(crew, task)
                     is_over = True
@@ -339,7 +343,7 @@ async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
     if watch.is_paused:
         return end_early(crew, Status.SUSPENDED, Exit.SUSPENDED, "paused; nothing is lost")
     if clock.cancelled_caught:
-        over = end_at_limit(f"{task.budget.seconds:g} s are over (--timeout)")
+        over = end_at_limit(f"{task.options.budget.seconds:g} s are over (--timeout)")
         return end_early(crew, over.status, over.exit_code, over.reason)
     return task
 
@@ -357,7 +361,7 @@ def _follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
     folder = find(git.root, earlier_id)
     require_own(git, folder)
     earlier = load_state(folder)
-    history = "\n".join(filter(None, (earlier.earlier, *_describe(git, earlier))))
+    history = "\n".join(filter(None, (earlier.session.earlier, *_describe(git, earlier))))
     task, base = task.replace(earlier=history[-_MAX_CHARS:]), earlier.base_tree
     if not earlier.undone:
         since = "\n".join(_describe_end(earlier))
@@ -373,8 +377,8 @@ def _describe_end(task: TaskState) -> Iterator[str]:
     if task.ending and task.status is not Status.ANSWERED:
         yield f"- the task before ended {task.status}: {to_one_line(task.ending.reason, _LINE)}"
     if task.verdict and task.verdict.unproved:
-        yield f"- unproved: {to_one_line('; '.join(task.verdict.unproved), _LINE)}"
-    for message in task.said:
+        yield f"- unproved: {to_one_line('; '.join(describe_all(task.verdict.unproved)), _LINE)}"
+    for message in task.session.said:
         if message.phase not in (Phase.EXPLORATION, Phase.IMPLEMENTATION):
             yield f"- the user said: {to_one_line(message.text, _LINE)}"
 
@@ -383,7 +387,7 @@ def _describe(git: Git, task: TaskState) -> Iterator[str]:
     ended = f"{task.status}: {to_one_line(task.ending.reason, _LINE)}" if task.ending else str(task.status)
     yield f"- asked: {to_one_line(task.intent.goal or task.task, _LINE)}"
     yield f"  ended: {'undone, its change is gone' if task.undone else ended}"
-    for message in task.said:
+    for message in task.session.said:
         yield f"  said meanwhile: {to_one_line(message.text, _LINE)}"
     if task.intent.constraints:
         yield f"  constraints: {to_one_line(task.intent.constraints, _LINE)}"
@@ -396,7 +400,7 @@ def _describe(git: Git, task: TaskState) -> Iterator[str]:
     if task.change:
         yield f"  done: {to_one_line(task.change.summary, _LINE)}"
     if task.verdict and task.verdict.unproved:
-        yield f"  unproved: {to_one_line('; '.join(task.verdict.unproved), _LINE)}"
+        yield f"  unproved: {to_one_line('; '.join(describe_all(task.verdict.unproved)), _LINE)}"
     if task.base_tree and task.tree:
         paths = (each.path for each in git.list_changes(task.base_tree, task.tree))
         yield f"  files changed: {list_some(paths) or 'none'}"

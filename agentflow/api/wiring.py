@@ -39,7 +39,7 @@ from agentflow.core.ports import Model, Watch
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
-from agentflow.core.task import Invocation, TaskState
+from agentflow.core.task import Invocation, RequestOptions, TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
@@ -51,7 +51,7 @@ from agentflow.model.tiers import REPAIR, Meter, parse_choice
 from agentflow.permissions.rules import Rules, find_denied_tools, narrow_rules, parse_rules
 from agentflow.permissions.user_rules import build_denials, build_exceptions
 from agentflow.process import make_timestamp
-from agentflow.routing.table import Table, load_table
+from agentflow.routing.clauses import Table, load_table
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.protection import require_firm_links
 from agentflow.sandbox.run import Sandbox
@@ -164,13 +164,15 @@ def make_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
         task=text,
         started_at=make_timestamp(),
         max_iterations=max_iterations or setup.settings.max_iterations,
-        prove_rounds=setup.settings.prove_rounds,
         model=setup.model.name,
-        spares_tokens=setup.model.name != REPAIR,
-        repair_seconds=setup.settings.repair_seconds if parse_choice(setup.model.name).is_live else 0,
+        options=RequestOptions(
+            terms=setup.settings.terms,
+            prove_rounds=setup.settings.prove_rounds,
+            repair_seconds=setup.settings.repair_seconds if parse_choice(setup.model.name).is_live else 0,
+            spares_tokens=setup.model.name != REPAIR,
+        ),
         sandbox=setup.sandbox.level,
         gaps=setup.sandbox.ability.gaps,
-        terms=setup.settings.terms,
         surface=Surface(added=setup.settings.surface.add, removed=setup.settings.surface.remove),
     )
 
@@ -205,7 +207,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
     model, chosen = observe_model(setup.model, store.emit), parse_choice(setup.model.name)
     live = find_live(model)
     if live:
-        model = live = live.limit_by(Meter(store.task.budget, store.task.usage))
+        model = live = live.limit_by(Meter(store.task.options.budget, store.task.usage))
     crew = Crew(
         git=setup.git,
         workspace=PathGuard(

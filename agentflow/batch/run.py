@@ -213,7 +213,7 @@ class TaskPool:
         )
         async with self._changed:
             state = await anyio.to_thread.run_sync(read_state, folder)
-            wanted = own if state is None else state.budget
+            wanted = own if state is None else state.options.budget
             while True:
                 reserved = self._budget.reserve(wanted, len(self._waiting) + 1)
                 if reserved is not None or self._budget.is_idle:

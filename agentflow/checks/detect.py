@@ -18,6 +18,7 @@ from agentflow.core.languages import LANGUAGES, CheckRule, Language, gather
 from agentflow.core.regex import compile_glob, regex
 from agentflow.redact import list_some
 from agentflow.runners.scripts import get_script, get_table, parse_manifest
+from agentflow.runners.table import list_runners
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.run import Sandbox
 
@@ -172,16 +173,21 @@ def _is_script(body: object) -> bool:
 
 def find_table_checks(repository: Repository) -> Iterator[Check]:
     """Yield the checks of the table of languages for which there is a manifest, in its folder."""
-    for language in (each for each in LANGUAGES if each.rules):
+    for language in (each for each in LANGUAGES if _list_rules(each)):
         for module, prefix in _find_modules(language, repository):
             has_tests = False  # of several ways to run them, the first that is there
-            for rule in language.rules:
+            for rule in _list_rules(language):
                 place = _place_of(rule, language, module)
                 if place is not None and not (has_tests and rule.name is CheckName.TESTS):
                     has_tests |= rule.name is CheckName.TESTS
                     start, missing = _start(rule, module)
                     part = CommandPart(command=prefix + start, folder=module.folder)
                     yield require(rule.name, part.text, rule.reason or module.folder + place, missing)
+
+
+def _list_rules(language: Language) -> list[CheckRule]:
+    mine = (each for each in list_runners() if language.manifests and each.language == language.name)
+    return [*language.rules, *(rule for runner in mine for rule in runner.rules)]
 
 
 def _find_modules(language: Language, repository: Repository) -> Iterator[tuple[Repository, str]]:
@@ -210,7 +216,7 @@ def _find_modules(language: Language, repository: Repository) -> Iterator[tuple[
 
 
 def _has_tests(language: Language, module: Repository) -> bool:
-    tests = (rule for rule in language.rules if rule.name is CheckName.TESTS)
+    tests = (rule for rule in _list_rules(language) if rule.name is CheckName.TESTS)
     return any(_place_of(rule, language, module) is not None for rule in tests)
 
 

@@ -39,7 +39,7 @@ from agentflow.core.evidence import (
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.test_ids import get_test_file
 from agentflow.redact import strip_colours
-from agentflow.runners.go import ask_for_json, read_json, undo_json
+from agentflow.runners.go import ask_for_json, read_go_events, undo_json
 from agentflow.runners.javascript import STARTS_NODE
 from agentflow.runners.python import add_options, keep_root, read_verbose_unittest
 from agentflow.runners.runner import count_outcomes, join_results
@@ -47,7 +47,7 @@ from agentflow.runners.scripts import find_watching, parse_manifest
 from agentflow.runners.table import (
     add_reports,
     drop_colours,
-    find_named,
+    find_named_runners,
     keep_reports,
     make_variables,
     read_printed,
@@ -152,9 +152,11 @@ class _Job(Record):
         said = keep_hook(self.check.command, self.observer) if self.observer else self.check.command
         if not self._is_tests:
             return said
-        parts = (keep_root(part, partial(find_pytest_root, self.read)) for part in split_command(said))
-        said = _part_reports(join_parts(parts), scratch)
-        return keep_reports(tell_each_test(add_reports(said, self.read, scratch)), scratch)
+        parts = [keep_root(part, partial(find_pytest_root, self.read)) for part in split_command(said)]
+        for at, part in enumerate(parts if len(parts) > 1 else ()):
+            report = f"--junitxml={shlex.quote(str(_place_report(scratch, at)))}"
+            parts[at] = part.replace(command=add_options(part.command, report))
+        return keep_reports(tell_each_test(add_reports(join_parts(parts), self.read, scratch)), scratch)
 
     def set_up_reports(self, scratch: Path) -> dict[str, str]:
         """Return the variables that make runners report; those of node where it may run."""
@@ -190,17 +192,6 @@ class _OverWhenIdle:
             self._is_over = told is not None and told.counts is not None
             self._since = now
         return self._is_over
-
-
-def _part_reports(command: str, scratch: Path) -> str:
-    parts = split_command(command)
-    if len(parts) == 1:
-        return command
-    places = (shlex.quote(str(_place_report(scratch, at))) for at in range(len(parts)))
-    return join_parts(
-        part.replace(command=add_options(part.command, f"--junitxml={place}"))
-        for part, place in zip(parts, places, strict=True)
-    )
 
 
 def _place_report(scratch: Path, at: int) -> Path:
@@ -268,9 +259,9 @@ def _readable(finished: Execution, sink: Path, raw: str) -> Execution:
 def _read_tests(job: _Job, scratch: Path, output: str) -> TestResults | None:
     """Return what the runners of a check told; reports count before what is printed."""
     command, text = job.check.command, drop_colours(output)
-    named = find_named(command)
+    named = find_named_runners(command)
     python = [read_verbose_unittest(text)] if any(each.name == "unittest" for each in named) else []
-    parts = split_command(command)
+    parts = job.check.parts
     for at, part in enumerate(parts):
         path = _place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE
         is_whole = path.is_file() and path.stat().st_size <= _REPORT_BYTES
@@ -281,7 +272,7 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> TestResults | None:
     told = [own.replace(counts=count_outcomes(own.outcomes.values()))] if own and own.outcomes else []
     told += [each] if (each := read_reports(scratch, (job.sandbox.place, job.sandbox.root))) else []
     is_reported = bool(told)
-    told += [go] if (go := read_json(output)) and job.is_json else []
+    told += [go] if (go := read_go_events(output)) and job.is_json else []
     is_enough = bool(told or tells_all) and len(parts) == 1
     printed = None if is_enough else read_printed(text, is_reported=is_reported)
     if printed is None:

@@ -44,7 +44,7 @@ def route(
     from agentflow.api.trust import load_project_at
     from agentflow.model.tiers import REPAIR
     from agentflow.routing.classify import classify
-    from agentflow.routing.table import load_table
+    from agentflow.routing.clauses import load_table
     from agentflow.settings import apply_project, choose_model_name, load_settings
 
     settings = apply_project(load_settings(os.environ), load_project_at(folder))

@@ -47,10 +47,11 @@ def require_folders(*targets: Path | None) -> None:
             raise ConfigError(f"cannot write {target}: {problem}")
 
 
-def write_result(place: Path, text: str) -> None:
-    """Write a file that a person asked for. Raises ConfigError where it cannot be written."""
+def write_result(place: Path, text: str, mode: str = "w") -> None:
+    """Write a file that a person asked for, or add to it. Raises ConfigError where that cannot be done."""
     try:
-        place.write_text(text, "utf-8")
+        with place.open(mode, encoding="utf-8") as file:
+            file.write(text)
     except OSError as error:
         raise ConfigError(f"cannot write {place}: {error.strerror}") from None
 

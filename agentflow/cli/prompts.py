@@ -28,7 +28,7 @@ from agentflow.core.record import encode
 from agentflow.process import run_attended
 from agentflow.redact import make_visible
 from agentflow.store.tasks import TaskStore
-from agentflow.view.status import diff_call, draw_changed_checks, draw_check_diff, style_diff_row, tell_terms
+from agentflow.view.status import diff_call, draw_changed_checks, draw_check_diff, draw_diff_row, tell_terms
 from agentflow.view.text import Line, Span, Style, line, send, span
 from agentflow.view.words import tell_approvals_left
 
@@ -93,7 +93,7 @@ def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool
             send("  Not decided yet. /resume or agentflow resume asks again.\n", sys.stderr)
             return False
         left = record_decision(store, item, decision if decision is EXPIRED else decision.replace(via=_VIA))
-        if store.task.answers.get(item.id, decision).by == EXPIRED.by:
+        if store.task.waiting.answers.get(item.id, decision).by == EXPIRED.by:
             send(f"  Denied: {EXPIRED.text} ({EXPIRED.by}).\n", sys.stderr)
         if left:
             how = item.tell_how_to_decide(store.task.task_id)
@@ -187,7 +187,7 @@ def _ask(item: Pending, store: TaskStore) -> Answer | None:
     show(_draw_item(item, store.folder.parents[2]), sys.stderr)
     words = "an option" if item.is_closed else "an option or your own words"
     is_plan = item.kind is PendingKind.PLAN
-    words += "; e edits the plan" if is_plan else ""
+    words += "; e edits it" if is_plan else ""
     while True:
         said = []
         for question in item.questions:
@@ -252,7 +252,7 @@ def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[L
         yield line("  ", span(terms, Style.DIM), hang=2)
     if item.kind is PendingKind.APPROVAL and (rows := diff_call(item, root)):
         yield line("  ", span(str(item.input["file_path"]), Style.ACCENT))
-        yield from _cut_rows((line(_INDENT, span(row, style_diff_row(row)), hang=5) for row in rows), most)
+        yield from _cut_rows((draw_diff_row(row, _INDENT) for row in rows), most)
         return
     for key, value in item.shown_input.items():
         text = value if isinstance(value, str) else encode(value).decode()

@@ -26,8 +26,8 @@ from agentflow.store.sessions import (
     save_session,
 )
 from agentflow.store.task_file import format_plan
-from agentflow.view.status import style_diff_row
-from agentflow.view.text import BLANK, Line, line, span, tabulate
+from agentflow.view.status import draw_diff_row
+from agentflow.view.text import BLANK, Line, line, tabulate
 from agentflow.view.words import RESUMABLE, format_local
 from agentflow.workspace.git import Git, open_repository
 
@@ -140,7 +140,7 @@ def _undo(chat: Chat, words: list[str]) -> Chat:
     code = _run(chat, "undo", _require_last(chat), *words)
     if code != Exit.VERIFIED or "--dry-run" in words:
         return chat
-    before = _load_last(chat).follows
+    before = _load_last(chat).session.follows
     saved = chat.saved.replace(last=before)
     save_session(chat.root, saved)
     return chat.replace(saved=saved)
@@ -150,8 +150,7 @@ def _show_diff(chat: Chat, _: list[str]) -> Chat:
     task, diff = _load_last(chat), ""
     if task.base_tree and task.tree:
         diff = open_repository(chat.root).make_diff(task.base_tree, task.tree)
-    rows = diff.splitlines() or ["the last task changed no file"]
-    show(line(span(row, style_diff_row(row))) for row in rows)
+    show(map(draw_diff_row, diff.splitlines() or ["the last task changed no file"]))
     return chat
 
 

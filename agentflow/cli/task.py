@@ -21,12 +21,12 @@ from agentflow.api.models import find_live
 from agentflow.api.session import Ask, Session, begin_session, resume_session, run_session
 from agentflow.api.undo import CommitAnswers, commit_task
 from agentflow.api.wiring import prepare
-from agentflow.api.worktree import describe_kept, find_main, make_worktree, open_home, remove_unused
+from agentflow.api.worktree import describe_kept, find_main, make_worktree, remove_unused
 from agentflow.cli import arguments
-from agentflow.cli.printing import say, say_json, show, tell_edits, tell_result
+from agentflow.cli.printing import say, say_json, show, tell_result
 from agentflow.cli.prompts import agree, is_attended, settle
 from agentflow.cli.run_options import LimitOptions, RunOptions
-from agentflow.cli.tasks import evidence, find_task_folder
+from agentflow.cli.tasks import evidence, locate_task
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.events import Replied, StoredEvent
 from agentflow.core.pending import Consent
@@ -43,9 +43,9 @@ from agentflow.store.tasks import TaskStore
 from agentflow.verdict.checking import make_overrides
 from agentflow.view.board import Board
 from agentflow.view.progress import Progress, open_region
-from agentflow.view.status import style_diff_row
+from agentflow.view.status import draw_diff_row
 from agentflow.view.tasks import load_snapshot
-from agentflow.view.text import BLANK, Style, choose_medium, label_row, line, send, span, write_lines
+from agentflow.view.text import BLANK, Style, choose_medium, label_row, send, span, write_lines
 from agentflow.view.verdict import draw_verdict, name_as_slash_commands
 from agentflow.view.words import Detail
 from agentflow.workflow.crew import Crew
@@ -114,6 +114,11 @@ class TaskOptions(Record):
         None,
         "--review/--no-review",
         help="Review the change, or skip the review. [default: depends on the class]",
+    )
+    judges: bool = typer.Option(
+        False,
+        "--judges",
+        help="Let models judge the change, however sure agentflow is. [default: where it is not]",
     )
     sequential: bool = typer.Option(
         False, "--sequential", help="Review first, then verify, instead of both at once."
@@ -189,7 +194,7 @@ def _ask_at_terminal(*, caveat: bool = False, hook_changes: bool = False) -> Com
         return sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm(question, default=False, err=True)
 
     def accept_diff(diff: str) -> bool:
-        show((line(span(row, style_diff_row(row))) for row in diff.splitlines()[:_DIFF_ROWS]), sys.stderr)
+        show(map(draw_diff_row, diff.splitlines()[:_DIFF_ROWS]), sys.stderr)
         return hook_changes or confirm("A git hook changed this after verification. Commit it like this?")
 
     return CommitAnswers(
@@ -324,10 +329,9 @@ def commit(
 
     The repository's git hooks run, as in `git commit`.
     """
-    root = open_home(folder, task_id).root
-    found = find_task_folder(root, task_id, prefer=lambda task: task.tree != task.base_tree)
+    git, found = locate_task(folder, task_id, prefer=lambda task: task.tree != task.base_tree)
     answers = _ask_at_terminal(caveat=accept_caveat, hook_changes=accept_hook_changes)
-    committed = commit_task(root, found.name, branch=branch, answers=answers)
+    committed = commit_task(git.root, found.name, branch=branch, answers=answers)
     tell_result(committed, _describe_commit(committed), json=json)
 
 
@@ -390,10 +394,8 @@ def relaunch(
     start: Path, task_id: str | None, request: TaskRequest, steering: "Steering | None" = None
 ) -> int:
     """Continue a saved task and return its exit code. Raises TaskOver, or Suspended while it waits."""
-    git = open_home(start, task_id)
+    git, found = locate_task(start, task_id)
     _require_outside(git, request.events)
-    found = find_task_folder(git.root, task_id)
-    tell_edits(git.root, found)
     request = request.replace(agree=agree)
     ask, is_named = _choose_ask(request.consent), bool(task_id)
     with (
@@ -488,7 +490,9 @@ def _is_unchanged(crew: Crew, task: TaskState) -> bool:
     """Return whether a follow-up was stopped before it changed what was there."""
     is_over = task.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}
     return bool(
-        task.follows and not is_over and load_state(find(crew.git.root, task.follows)).tree == task.tree
+        task.session.follows
+        and not is_over
+        and load_state(find(crew.git.root, task.session.follows)).tree == task.tree
     )
 
 

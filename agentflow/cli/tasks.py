@@ -45,7 +45,7 @@ from agentflow.view.text import (
     tabulate,
 )
 from agentflow.view.words import format_whole_seconds
-from agentflow.workspace.git import open_repository
+from agentflow.workspace.git import Git, open_repository
 
 if TYPE_CHECKING:
     from agentflow.pages.stats import Numbers, ResultKind, Stats
@@ -89,15 +89,15 @@ def locate_task(
     prefer: Callable[[TaskState], bool] | None = None,
     *,
     goes_on: bool = False,
-) -> tuple[Path, Path]:
-    """Return the root of the repository or worktree that has a task, and the task's folder in it.
+) -> tuple[Git, Path]:
+    """Return the repository or worktree that has a task, and the task's folder in it.
 
     Says on stderr what was edited by hand in that folder; see `find_task_folder` and `tell_edits`.
     """
-    root = open_home(folder, task_id).root
-    found = find_task_folder(root, task_id, prefer)
-    tell_edits(root, found, goes_on=goes_on)
-    return root, found
+    git = open_home(folder, task_id)
+    found = find_task_folder(git.root, task_id, prefer)
+    tell_edits(git.root, found, goes_on=goes_on)
+    return git, found
 
 
 def split_task_id(folder: Path, words: list[str]) -> tuple[str | None, list[str]]:
@@ -111,10 +111,10 @@ def split_task_id(folder: Path, words: list[str]) -> tuple[str | None, list[str]
 
 
 def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
-    root, found = locate_task(folder, task_id)
+    git, found = locate_task(folder, task_id)
     snapshot = load_snapshot(found)
     state = to_builtins(snapshot.state)
-    rows = draw_status(snapshot, at_work=is_at_work(root))
+    rows = draw_status(snapshot, at_work=is_at_work(git.root))
     shown = {key: state[key] for key in FRONTMATTER_KEYS}
     tell_result({**shown, "decisions": snapshot.state.decisions}, rows, json=json)
 
@@ -127,8 +127,8 @@ def why(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
     from agentflow.report.why import explain_task
     from agentflow.view.verdict import draw_why
 
-    root, found = locate_task(folder, task_id)
-    snapshot, at_work = load_snapshot(found), is_at_work(root)
+    git, found = locate_task(folder, task_id)
+    snapshot, at_work = load_snapshot(found), is_at_work(git.root)
     state, is_named = snapshot.state, task_id is not None or json
     place = "" if folder.absolute() == Path.cwd() else f" -C {quote(str(folder))}"
     why = explain_task(state, snapshot.find, at_work=at_work, is_named=is_named, place=place)
@@ -153,13 +153,13 @@ def watch(task_id: str | None = TASK, plain: bool = PLAIN, folder: Path = FOLDER
     """Follow a task as it runs, from any terminal. Ctrl-C leaves; the task continues."""
     from agentflow.view.progress import Progress, open_region
 
-    root, found = locate_task(folder, task_id)
+    git, found = locate_task(folder, task_id)
     medium = choose_medium(sys.stdout, os.environ)
     medium = medium.replace(live=medium.live and not plain)
     with Progress(sys.stdout, medium, open_region(found, medium, sys.stdout)) as progress:
-        for event in follow_events(found, lambda: is_at_work(root)):
+        for event in follow_events(found, lambda: is_at_work(git.root)):
             progress(event)
-    show(draw_status(load_snapshot(found), at_work=is_at_work(root)))
+    show(draw_status(load_snapshot(found), at_work=is_at_work(git.root)))
 
 
 def evidence(

@@ -10,7 +10,7 @@ import typer
 
 from agentflow.api.trust import list_hook_notes, list_items, list_untrusted, load_trust_here
 from agentflow.cli.arguments import FOLDER, JSON, make_group
-from agentflow.cli.printing import say, say_json, tell_result
+from agentflow.cli.printing import say, say_json, show, tell_result
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, UsageError
 from agentflow.core.record import to_builtins
 from agentflow.library.plugins import InstalledPlugin, PluginStore, count_parts
@@ -18,6 +18,7 @@ from agentflow.parse import expand_home
 from agentflow.redact import format_count, list_some
 from agentflow.settings import find_folders
 from agentflow.trust import record_trust
+from agentflow.view.text import Line, draw_entry
 from agentflow.workspace.git import open_repository
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ def trust(
         for item in found:
             is_changed = item.file in before.files
             standing = "trusted" if item not in left else "changed" if is_changed else "new"
-            say(f"{'invalid' if item.problem else standing:<8} {item.kind:<12} {item.file}")
-            say(f"{'':<8} {item.does}")
+            show(
+                draw_entry(item.file, f"{item.kind}, {'invalid' if item.problem else standing}", [item.does])
+            )
         for note in notes:
-            say(f"note     {note}")
+            say(f"note: {note}")
     invalid = {item.file for item in found if item.problem}
     valid, left = (tuple(item for item in each if item.file not in invalid) for each in (found, left))
     may_ask = bool(left) and not json and sys.stdin.isatty()
@@ -97,9 +99,9 @@ def list_plugins(json: bool = JSON) -> None:
     from agentflow.api.plugins import open_store
 
     rows = [_to_plugin_row(plugin, open_store()) for plugin in open_store().load()]
-    texts = [text for row in rows for text in _describe_plugin(row)]
+    lines = [one for row in rows for one in _draw_plugin(row)]
     none = ["No plugin was added. `agentflow plugins add SOURCE` adds one."]
-    tell_result(rows, texts if rows else none, json=json)
+    tell_result(rows, lines or none, json=json)
 
 
 def _to_plugin_row(plugin: InstalledPlugin, store: PluginStore) -> dict[str, Any]:
@@ -112,11 +114,11 @@ def _to_plugin_row(plugin: InstalledPlugin, store: PluginStore) -> dict[str, Any
     return {**{key: getattr(plugin, key) for key in keys}, "parts": parts, "changed": list(changed)}
 
 
-def _describe_plugin(row: dict[str, Any]) -> Iterator[str]:
+def _draw_plugin(row: dict[str, Any]) -> Iterator[Line]:
     brings = ", ".join(format_count(count, part) for part, count in row["parts"].items() if count)
-    yield f"{row['name']} {row['version']}".rstrip()
-    yield f"  CHANGED, nothing runs: {row['changed'][0]}" if row["changed"] else f"  {brings or 'nothing'}"
-    yield f"  from {row['source']} {row['entry']} {row['commit'][:12]}".rstrip()
+    state = f"CHANGED, nothing runs: {row['changed'][0]}" if row["changed"] else brings or "nothing"
+    source = f"from {row['source']} {row['entry']} {row['commit'][:12]}".rstrip()
+    return draw_entry(row["name"], row["version"], (state, source))
 
 
 @plugins.command(name="update", epilog="Example: agentflow plugins update review-kit")
@@ -158,8 +160,7 @@ def _decide(candidate: "PluginCandidate", differences: tuple[str, ...], *, yes: 
     record = candidate.record
     say(f"{record.name} {record.version} from {record.source} {record.commit[:12]}".rstrip())
     for item in candidate.items:
-        say(f"{item.kind:<12} {item.file}")
-        say(f"{'':<12} {item.does}")
+        show(draw_entry(item.file, item.kind, [item.does]))
     for difference in differences:
         say(f"changed      {difference}")
     question = f"use {record.name} as shown, in every repository?"

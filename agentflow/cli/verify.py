@@ -43,7 +43,7 @@ from agentflow.core.fold import begin_run
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode, to_builtins
 from agentflow.core.run import Run, RunOutcome
-from agentflow.core.task import ChecksBeside, Status, TaskState
+from agentflow.core.task import ChecksBeside, Status, TaskState, gather_parts
 from agentflow.core.verdict import count_mutants
 from agentflow.model.scripted import find_first_difference, normalize_recording
 from agentflow.parse import decode, fit
@@ -53,6 +53,7 @@ from agentflow.store.journal import load_runs, read_messages
 from agentflow.store.reading import TASKS, find, fold_state, load_events
 from agentflow.store.tasks import TaskStore
 from agentflow.view.text import clip, find_width, send, span
+from agentflow.workflow.crew import Recorded
 from agentflow.workflow.gates import go_on, record_answer
 from agentflow.workflow.run import run_phases
 from agentflow.workspace.git import Git, open_repository
@@ -325,21 +326,13 @@ def ci(
         review = fail_survivors(review, mutation)
     place = summary or os.environ.get("GITHUB_STEP_SUMMARY")
     if place:
-        _append(Path(place), review.text)
+        write_result(Path(place), review.text, "a")
     if sarif is not None:
         write_result(sarif, encode(to_sarif(review.remarks)).decode())
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for remark in review.remarks:
             say(to_annotation(remark))
     return review.exit_code
-
-
-def _append(place: Path, text: str) -> None:
-    try:
-        with place.open("a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise ConfigError(f"cannot write {place}: {error.strerror}") from None
 
 
 def _work_on_issue(git: Git, event: CiEvent, label: str, model: str | None, *, no_sandbox: bool) -> int:
@@ -365,7 +358,7 @@ def _work_on_issue(git: Git, event: CiEvent, label: str, model: str | None, *, n
         ref = keep_record(git, find(git.root, None))
         say(f"committed  {committed.commit[:10]} on {branch}; its record is {ref}")
         if output := os.environ.get("GITHUB_OUTPUT"):
-            _append(Path(output), f"branch={branch}\nrecord={ref}\n")
+            write_result(Path(output), f"branch={branch}\nrecord={ref}\n", "a")
     return code
 
 
@@ -434,10 +427,10 @@ def _replay(git: Git, path: Path) -> ReplayResult:
     if task.base_tree is None or not ends or ends[-1] in (None, Status.SUSPENDED, *_CUT):
         hint = "agentflow log shows where it stopped"
         raise StateError("only a task that ran to its end can be replayed", hint=hint)
-    if not git.has_tree(task.start_tree or task.base_tree):
+    if not git.has_tree(task.session.start_tree or task.base_tree):
         hint = "replay it in a clone that has the commit"
         raise StateError("this repository does not have the files that the task began with", hint=hint)
-    with _copy_repository(git, path, task.start_tree or task.base_tree) as root:
+    with _copy_repository(git, path, task.session.start_tree or task.base_tree) as root:
         request = TaskRequest(
             text=task.task,
             model=f"replay:{path.name}",
@@ -481,29 +474,35 @@ def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: Task
     fresh = make_task(setup, first["task"], first["max_iterations"])
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
     found = recorded.first_try and recorded.first_try.replace(refused="")
-    known = to_builtins(recorded.replace(first_try=found))
-    kept = ("surroundings", "repo_map", "instructions", "excerpts", "first_try", "recalled", "remembers")
+    known = recorded.replace(first_try=found).to_fields()
+    kept = (
+        *("surroundings", "repo_map", "instructions", "excerpts"),
+        *("first_try", "recalled", "remembers", "repair_seconds"),
+    )
     then = {key: known[key] for key in kept}
-    fields = {**first, **{key: to_builtins(fresh)[key] for key in keys}, **then}
-    return fit(TaskState, fields)
+    fields = {**first, **{key: fresh.to_fields()[key] for key in keys}, **then}
+    return fit(TaskState, gather_parts(fields))
 
 
 def _run(setup: Setup, store: TaskStore, recorded: TaskState, folder: Path) -> TaskState:
+    beside = recorded.beside if isinstance(recorded.beside, ChecksBeside) else None
     crew = assemble(setup, store, Consent.SUSPEND).replace(
-        recall_messages=_recall_messages(folder),
-        recorded_conversation=_find_conversation(folder),
+        recorded=Recorded(
+            beside=beside,
+            conversation=_find_conversation(folder),
+            recall_messages=_recall_messages(folder),
+        ),
+        grace=0 if beside else None,
         webhook=None,
         open_memory=None,
     )
-    beside = recorded.beside if isinstance(recorded.beside, ChecksBeside) else None
-    crew = crew.replace(grace=0 if beside else None, recorded_beside=beside)
     task = anyio.run(run_phases, crew, store.task)
     while task.status is Status.SUSPENDED:
-        known = [item for item in task.pending if item.id in recorded.answers]
+        known = [item for item in task.pending if item.id in recorded.waiting.answers]
         if task.pending and not known:
             break
         for item in known:
-            task = record_answer(task, item, recorded.answers[item.id])
+            task = record_answer(task, item, recorded.waiting.answers[item.id])
         task = anyio.run(run_phases, crew, go_on(task, is_told=True))
     return task
 

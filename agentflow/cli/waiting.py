@@ -11,11 +11,11 @@ from agentflow.api.decisions import (
     parse_edited_input,
     send_message,
 )
-from agentflow.api.worktree import open_home, open_home_of_pending
+from agentflow.api.worktree import open_home_of_pending
 from agentflow.cli import arguments
 from agentflow.cli.printing import say, tell_edits, tell_result
 from agentflow.cli.run_options import RunOptions
-from agentflow.cli.tasks import find_task_folder, locate_task, split_task_id
+from agentflow.cli.tasks import locate_task, split_task_id
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.task import Status
@@ -88,9 +88,9 @@ def answer_task(
     task_id, said = split_task_id(folder, words)
     if not said:
         raise UsageError(f"say what the answer to {task_id} is", hint="agentflow status shows what it asks")
-    root, found = locate_task(folder, task_id, prefer=lambda task: bool(task.pending))
-    answer_question(root, found.name, said)
-    return relaunch(root, found.name, run.make_request())
+    git, found = locate_task(folder, task_id, prefer=lambda task: bool(task.pending))
+    answer_question(git.root, found.name, said)
+    return relaunch(git.root, found.name, run.make_request())
 
 
 def stop_task(
@@ -100,8 +100,8 @@ def stop_task(
     """Stop a task. `resume` can still continue it. The task may be running in another terminal."""
     from agentflow.api.undo import OPEN, cancel_task
 
-    root, found = locate_task(folder, task_id, prefer=lambda task: task.status in OPEN)
-    ending = cancel_task(root, found.name)
+    git, found = locate_task(folder, task_id, prefer=lambda task: task.status in OPEN)
+    ending = cancel_task(git.root, found.name)
     said = "cancelled"
     if ending.is_pending:
         said = "was told to stop and is still ending"
@@ -121,8 +121,7 @@ def say_to_task(
     task_id, said = split_task_id(folder, words)
     if not said:
         raise UsageError(f"say what {task_id} should be told", hint="agentflow say TASK use the new parser")
-    git = open_home(folder, task_id)
-    found = find_task_folder(git.root, task_id, prefer=lambda task: task.active)
+    git, found = locate_task(folder, task_id, prefer=lambda task: task.active)
     send_message(git, found, " ".join(said))
     say(f"{found.name} will read it before its next turn")
 
@@ -154,6 +153,6 @@ def restore_files(
 ) -> None:
     from agentflow.api.undo import undo
 
-    root, found = locate_task(folder, task_id, goes_on=True)
-    result = undo(found.name, folder=root, dry_run=dry_run, force=force)
+    git, found = locate_task(folder, task_id, goes_on=True)
+    result = undo(found.name, folder=git.root, dry_run=dry_run, force=force)
     tell_result(result, result.describe(), json=json)

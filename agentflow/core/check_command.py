@@ -16,7 +16,7 @@ _WORD = r"""(?:'[^']*'|"[^"]*"|\\.|[^\s'";&|(){}\\])+"""
 _WORDS = regex(_WORD)
 _RUN = regex(rf"{_WORD}(?:[ \t]+{_WORD})*")
 _VARIABLE = regex(r"\w+=.*")
-Words = tuple[str, ...]
+CommandWords = tuple[str, ...]
 """A run of one program as a shell is given it, each word with its quotes."""
 
 
@@ -33,16 +33,16 @@ class CommandPart(Record):
         return f"cd {shlex.quote(self.folder[:-1])} && {self.command}" if self.folder else self.command
 
     @property
-    def words(self) -> Words:
+    def words(self) -> CommandWords:
         """Its words, where it is but one run of a program; none where a shell has more to do."""
         return _split_words(self.command) if _RUN.fullmatch(self.command) else ()
 
 
-def _split_words(run: str) -> Words:
+def _split_words(run: str) -> CommandWords:
     return tuple(_WORDS.findall(run))
 
 
-def edit_runs(command: str, edit: Callable[[Words], Words]) -> str:
+def edit_runs(command: str, edit: Callable[[CommandWords], CommandWords]) -> str:
     """Return a command with each run of a program in it edited, and all that joins them as it was."""
 
     def apply(found: re.Match[str]) -> str:
@@ -53,7 +53,7 @@ def edit_runs(command: str, edit: Callable[[Words], Words]) -> str:
     return _RUN.sub(apply, command)
 
 
-def count_variables(words: Words) -> int:
+def count_variables(words: CommandWords) -> int:
     """Return how many words set variables before the program begins."""
     return next((at for at, word in enumerate(words) if not _VARIABLE.fullmatch(word)), len(words))
 

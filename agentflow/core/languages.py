@@ -14,12 +14,12 @@ from agentflow.core.regex import regex, to_expression
 class CheckRule(Record):
     """A required check of every repository with a certain manifest."""
 
-    name: CheckName
     command: str
     manifest: tuple[str, ...]
     """One of these lies at the root; a name may begin with `*`."""
     programs: tuple[tuple[str, str], ...]
     """The programs it needs, each with an install hint; the command's own program is last."""
+    name: CheckName = CheckName.TESTS
     reason: str = ""
     """Why it is required, where the name of the manifest does not say it."""
     unless: tuple[str, ...] = ()
@@ -63,6 +63,7 @@ class Language(Record):
     manifests: tuple[str, ...] = ()
     """Names of files that say what a package is, and what it needs."""
     rules: tuple[CheckRule, ...] = ()
+    """Its required checks, beside the tests that a module of `runners/` finds."""
     workspace: str = ""
     """A file at the root that names modules below it; commands at the root leave these out."""
     outside: str = ""
@@ -89,9 +90,6 @@ class Language(Record):
 _SCRIPTS = "{js,jsx,ts,tsx,mjs,cjs,mts,cts}"
 _GO = (("go", "install the Go toolchain"),)
 _CARGO = (("cargo", "install the Rust toolchain"),)
-_JDK = ("java", "install a JDK")
-_RUBY = ("ruby", "install Ruby")
-_BUNDLE = ("Gemfile.lock", "bundle exec")
 
 PYTHON = Language(
     name="Python",
@@ -147,13 +145,6 @@ LANGUAGES: tuple[Language, ...] = (
                 settings=(".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"),
                 programs=(("golangci-lint", "install golangci-lint"),),
             ),
-            CheckRule(
-                name=CheckName.TESTS,
-                command="go test ./...",
-                manifest=("go.mod",),
-                files="**/*_test.go",
-                programs=_GO,
-            ),
         ),
         tests=("*_test.go",),
         settings=(".golangci.*",),
@@ -185,13 +176,6 @@ LANGUAGES: tuple[Language, ...] = (
                 programs=(*_CARGO, ("cargo-clippy", "rustup component add clippy")),
                 reason="clippy settings",
             ),
-            CheckRule(
-                name=CheckName.TESTS,
-                command="cargo test",
-                manifest=("Cargo.toml",),
-                says=r"#\[(?:\w+::)*(?:test|rstest|test_case)\b|\bproptest!",
-                programs=_CARGO,
-            ),
         ),
         settings=("{,.}clippy.toml", ".config/nextest.toml"),
         made=("target",),
@@ -200,26 +184,6 @@ LANGUAGES: tuple[Language, ...] = (
         name="Java",
         suffixes=(".java",),
         manifests=("pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
-        rules=(
-            CheckRule(
-                name=CheckName.TESTS,
-                command="mvn -B test",
-                manifest=("pom.xml",),
-                files="**/src/test/**",
-                programs=(("mvn", "install Maven"),),
-                wrapper="mvnw",
-                runtime=_JDK,
-            ),
-            CheckRule(
-                name=CheckName.TESTS,
-                command="gradle --no-daemon test",
-                manifest=("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
-                files="**/src/test/**",
-                programs=(("gradle", "install Gradle"),),
-                wrapper="gradlew",
-                runtime=_JDK,
-            ),
-        ),
         tests=("*{Test,Tests,IT}.{java,kt}",),
         builds=("mvnw", "gradlew", ".mvn/**", "gradle/wrapper/**"),
         made=(".gradle", "target"),
@@ -229,15 +193,6 @@ LANGUAGES: tuple[Language, ...] = (
         name="C#",
         suffixes=(".cs",),
         manifests=("*.sln", "*.slnx", "*.csproj", "*.fsproj", "*.vbproj"),
-        rules=(
-            CheckRule(
-                name=CheckName.TESTS,
-                command="dotnet test",
-                manifest=("*.sln", "*.slnx", "*.csproj", "*.fsproj", "*.vbproj"),
-                files="**/*{Test,Tests}.{cs,fs,vb}proj",
-                programs=(("dotnet", "install the .NET SDK"),),
-            ),
-        ),
         tests=("*{Test,Tests}.cs",),
         settings=("*.runsettings",),
         made=("obj",),
@@ -252,24 +207,6 @@ LANGUAGES: tuple[Language, ...] = (
         name="PHP",
         suffixes=(".php",),
         manifests=("composer.json", "phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml"),
-        rules=(
-            CheckRule(
-                name=CheckName.TESTS,
-                command="composer test",
-                manifest=("composer.json",),
-                says=r"""(?s)"scripts"\s*:\s*\{[^{}]*"test"\s*:""",
-                programs=(("php", "install PHP"), ("composer", "install Composer")),
-            ),
-            CheckRule(
-                name=CheckName.TESTS,
-                command="phpunit",
-                manifest=("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml"),
-                files="**/*Test.php",
-                programs=(("phpunit", "composer install"),),
-                wrapper="vendor/bin/phpunit",
-                runtime=("php", "install PHP"),
-            ),
-        ),
         tests=("*Test.php",),
         settings=("phpunit*.xml{,.dist}", "phpunit.dist.xml", "phpstan.neon*"),
         caches=(".phpunit.cache", ".phpunit.result.cache"),
@@ -279,54 +216,12 @@ LANGUAGES: tuple[Language, ...] = (
         name="C++",
         suffixes=(".cc", ".cpp", ".hpp"),
         manifests=("CMakeLists.txt",),
-        rules=(
-            CheckRule(
-                name=CheckName.TESTS,
-                command="cmake -S . -B build && cmake --build build "
-                "&& ctest --test-dir build --output-on-failure",
-                manifest=("CMakeLists.txt",),
-                unless=("Makefile", "makefile", "GNUmakefile"),
-                says=r"(?im)^\s*(?:enable_testing|add_test|\w+_discover_tests|include\s*\(\s*CTest)\b",
-                programs=(("cmake", "python3 -m pip install cmake"),),
-            ),
-        ),
         settings=("CTestConfig.cmake", "CTestCustom.cmake"),
     ),
     Language(
         name="Ruby",
         suffixes=(".rb",),
         manifests=("Gemfile", "Rakefile", ".rspec"),
-        rules=(
-            CheckRule(
-                name=CheckName.TESTS,
-                command="rspec",
-                manifest=("Gemfile", "Rakefile", ".rspec"),
-                files="spec/**/*_spec.rb",
-                programs=(_RUBY, ("rspec", "gem install rspec")),
-                wrapper="bin/rspec",
-                runtime=_RUBY,
-                launcher=_BUNDLE,
-            ),
-            CheckRule(
-                name=CheckName.TESTS,
-                command="rails test",
-                manifest=("Gemfile",),
-                files="test/**/*_test.rb",
-                settings=("bin/rails",),
-                programs=(("rails", "bundle install"),),
-                wrapper="bin/rails",
-                runtime=_RUBY,
-            ),
-            CheckRule(
-                name=CheckName.TESTS,
-                command="rake test",
-                manifest=("Rakefile",),
-                files="{test,tests}/**/*{test,tests}*.rb",
-                says=r"\bTestTask\b|\btask[ (]+:?[\"']?test\b",
-                programs=(_RUBY, ("rake", "gem install rake")),
-                launcher=_BUNDLE,
-            ),
-        ),
         tests=("*_spec.rb", "*_test.rb"),
         settings=(".rspec", "Rakefile", ".simplecov"),
         hashes=True,
@@ -337,15 +232,6 @@ LANGUAGES: tuple[Language, ...] = (
         name="Swift",
         suffixes=(".swift",),
         manifests=("Package.swift",),
-        rules=(
-            CheckRule(
-                name=CheckName.TESTS,
-                command="swift test",
-                manifest=("Package.swift",),
-                files="Tests/**/*.swift",
-                programs=(("swift", "install the Swift toolchain"),),
-            ),
-        ),
         tests=("*Tests.swift",),
         made=(".build",),
     ),
@@ -353,15 +239,6 @@ LANGUAGES: tuple[Language, ...] = (
         name="Elixir",
         suffixes=(".ex",),
         manifests=("mix.exs",),
-        rules=(
-            CheckRule(
-                name=CheckName.TESTS,
-                command="mix test",
-                manifest=("mix.exs",),
-                files="**/test/**/*_test.exs",
-                programs=(("mix", "install Elixir"),),
-            ),
-        ),
         tests=("*_test.exs",),
         made=("_build",),
     ),

@@ -93,7 +93,7 @@ class Role(Record):
         return (*self.list_rules(tool), *self.list_rules(category))
 
 
-class Finding(Record):
+class Citation(Record):
     claim: Annotated[str, Meta(description="What is true of the code.")]
     path: Annotated[str, Meta(description="File, relative to the repository.")]
     line: Annotated[int, Meta(ge=1, description="Line that shows it, from 1.")]
@@ -107,7 +107,7 @@ class Findings(Record):
     """What the explorer found."""
 
     summary: Annotated[str, Meta(min_length=1)]
-    findings: tuple[Finding, ...]
+    findings: tuple[Citation, ...]
     open_questions: tuple[str, ...]
 
 
@@ -193,6 +193,17 @@ class Judgement(Record):
     verdict: Claim
     evidence: Annotated[tuple[str, ...], Meta(description="Ids of evidence records, such as ev-0007.")]
     reasons: tuple[str, ...]
+
+
+class JudgeTest(Record):
+    """A test file that the verifier wrote, and what it showed on the change."""
+
+    path: str
+    text: str
+    failing: tuple[str, ...]
+    """Its tests that fail, or its path where they have no names."""
+    said: str = ""
+    """What is said of their failures."""
 
 
 AnySubmission = Findings | Plan | Change | Review | Judgement

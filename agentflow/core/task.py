@@ -1,12 +1,14 @@
 """The state of a task: the frontmatter of `task.md`, and what only the events carry."""
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from msgspec import UNSET, UnsetType
 
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import Check, CheckName, Surface
+from agentflow.core.finding import Finding
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, ApprovalTerms, Budget, Override, Pending
 from agentflow.core.record import Record, to_builtins
@@ -16,15 +18,16 @@ from agentflow.core.role import (
     Findings,
     FirstTry,
     Judgement,
+    JudgeTest,
     MaybeParallel,
     ParallelWork,
     Plan,
     Review,
     Todo,
 )
-from agentflow.core.verdict import MutantResult, ProbeResult, Remark, Verdict
+from agentflow.core.verdict import MutantResult, ProbeResult, Verdict
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 
 class Phase(StrEnum):
@@ -110,8 +113,10 @@ class Failure(Record):
     tree: str
     signature: str
     """Equal for equal failures, whatever their timing."""
-    reasons: tuple[str, ...]
+    reasons: tuple[Finding, ...]
     evidence: tuple[str, ...]
+    tests: tuple[JudgeTest, ...] = ()
+    """Those of the verifier that it stands by."""
 
 
 class ChecksBeside(Record, omit_defaults=True):
@@ -205,6 +210,16 @@ class Recalled(Record):
         return f"{self.kind} ({self.origin}): {self.text}"
 
 
+class JudgesChoice(Record):
+    """Whether judges are asked about the newest change, and the facts that decided it."""
+
+    asked: bool
+    why: tuple[str, ...]
+
+    def describe(self) -> str:
+        return f"{'judges were asked' if self.asked else 'no judge was asked'}: {', '.join(self.why)}"
+
+
 class StandingChange(Record):
     """A change that passed before its proving round, as it was judged."""
 
@@ -227,14 +242,137 @@ class StandingChange(Record):
     unable: tuple[CheckName, ...]
     probes: tuple[ProbeResult, ...] | None
     mutants: tuple[MutantResult, ...]
-    memorised: tuple[Remark, ...]
+    memorised: tuple[Finding, ...]
     audit: str
     surface: Surface
     verdict: Verdict
+    judges: JudgesChoice | None = None
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The values that a task takes back with it."""
+        return {name: getattr(self, name) for name in self.__struct_fields__ if name != "run"}
+
+
+class RequestOptions(Record):
+    """How a task is to be done, as it was asked for; only taking it over changes it."""
+
+    asked_by: str = ""
+    """What else than the person gave the task its words, such as a client of the MCP server."""
+    remembers: bool = False
+    """Whether it leaves something for later tasks, and is given what earlier ones left."""
+    invoked: Invocation | None = None
+    """The command that it was called by, if any."""
+    named_class: str = ""
+    """The class as the person named it; empty where the words decide."""
+    wants_plan: bool = False
+    """Explorer and planner work before the implementer, whatever the class."""
+    plan_mode: bool = False
+    """The planner looks for itself, and nothing changes before a person agrees to its plan."""
+    wants_review: bool | None = None
+    """The person's own choice about a review, if any."""
+    always_judged: bool = False
+    """Judges are asked about each change, however sure the program is."""
+    sequential: bool = False
+    """Review before verification, not beside it."""
+    focus: str | None = None
+    """The folder that a deep exploration is about, empty for all; None for any other task."""
+    explored: str = ""
+    """An earlier deep exploration that the person asked to use."""
+    pause_after: Phase | None = None
+    """The phase after which the task waits to be resumed."""
+    budget: Budget = Budget()
+    overrides: tuple[Override, ...] = ()
+    known_failures: tuple[str, ...] = ()
+    """Tests whose failure does not count."""
+    terms: ApprovalTerms = ApprovalTerms()
+    """What an approval requires, as the user's settings said when the task began."""
+    prove_rounds: int = 0
+    """How often the implementer is given the places that no test notices."""
+    repair_seconds: float = 0
+    """The seconds that the built-in repair engine may search beside the task's model; 0 where it does not."""
+    spares_tokens: bool = False
+    """Its model is paid by the token, so nothing that is known is explored or sent again."""
+
+
+class SessionPlace(Record):
+    """The place of a task among the earlier ones of its session, and what a person said to it."""
+
+    follows: str | None = None
+    """The task of the same session before this one; both are judged from the tree before the first."""
+    start_tree: str | None = None
+    """The tree that a follow-up began with; None where that is `base_tree`."""
+    earlier: str = ""
+    """The earlier tasks of the session and their results, for every task prompt."""
+    continues: str | None = None
+    """The task of the same session whose conversation goes on in the first run of this one."""
+    left_tree: str | None = None
+    """The tree that this task ended with."""
+    since: str = ""
+    """What happened since its conversation ended, one line each."""
+    said: tuple[TaskMessage, ...] = ()
+    """The messages of a person that a role has received."""
+    goes_on_from: str | None = None
+    """The tree from which a stopped task continues; `tree` is the one it ended with."""
+
+
+class Knowledge(Record):
+    """What every prompt of a task quotes, as it was found when the task began."""
+
+    recalled: tuple[Recalled, ...] = ()
+    """What it was given of the memory."""
+    excerpts: tuple[Excerpt, ...] = ()
+    """The short files that the task names, and its failing tests, as they stood before it."""
+    cited: tuple[Excerpt, ...] = ()
+    """The lines that the explorer cited, as they were then."""
+    surroundings: tuple[str, ...] = ()
+    """Where the task began, as lines for every task prompt."""
+    repo_map: str = ""
+    """The definitions and callers of what the task names, and a map of the repository; empty for none."""
+    instructions: tuple[Instruction, ...] = ()
+    """The repository's instructions as the task began; changes count from the next task on."""
+    context: str = ""
+    """Text that hooks added to every task prompt as the task began."""
+
+
+class TaskRoute(Record):
+    """The way of a task through the phases; `routing/` decides it."""
+
+    route: str = ""
+    steps: tuple[Phase, ...] = ()
+    """The phases of the route whose role runs."""
+    forced: bool = False
+    """A rule for high risk made it complex."""
+    review_required: bool = False
+    """Its class requires a review."""
+
+
+class Answers(Record):
+    """What a person was asked and decided."""
+
+    asked: tuple[Phase, ...] = ()
+    """The phases in which a person was asked, in this iteration."""
+    answers: dict[str, Answer] = {}
+    """The decisions, by the id of the pending item."""
+    stop_blocks: int = 0
+    """The number of times that Stop hooks sent a verified change back."""
+
+
+PARTS: Mapping[str, type[Record]] = {
+    "options": RequestOptions,
+    "session": SessionPlace,
+    "known": Knowledge,
+    "routing": TaskRoute,
+    "waiting": Answers,
+}
+_PART_OF = {key: part for part, kind in PARTS.items() for key in kind.__struct_fields__}
 
 
 class TaskState(Record):
-    """Everything known about a task; the next step is a function of it."""
+    """Everything known about a task; the next step is a function of it.
+
+    Its keys have one name each, whatever part they are in: on disk, and to `replace`, they lie side by side.
+    """
 
     task_id: str
     task: str
@@ -258,52 +396,13 @@ class TaskState(Record):
     base_tree: str | None = None
     tree: str | None = None
     undone: UndoMark | None = None
-
-    follows: str | None = None
-    """The task of the same session before this one; both are judged from the tree before the first."""
-    start_tree: str | None = None
-    """The tree that a follow-up began with; None where that is `base_tree`."""
-    asked_by: str = ""
-    """What else than the person gave the task its words, such as a client of the MCP server."""
-    remembers: bool = False
-    """Whether it leaves something for later tasks, and is given what earlier ones left."""
-    recalled: tuple[Recalled, ...] = ()
-    """What it was given."""
-    earlier: str = ""
-    """The earlier tasks of the session and their results, for every task prompt."""
-    continues: str | None = None
-    """The task of the same session whose conversation goes on in the first run of this one."""
-    left_tree: str | None = None
-    """The tree that it ended with."""
-    since: str = ""
-    """What happened since its conversation ended, one line each."""
-    said: tuple[TaskMessage, ...] = ()
-    """The messages of a person that a role has received."""
-    goes_on_from: str | None = None
-    """The tree from which a stopped task continues; `tree` is the one it ended with."""
-    route: str = ""
-    steps: tuple[Phase, ...] = ()
-    """The phases of the route whose role runs."""
-    forced: bool = False
-    """A rule for high risk made it complex."""
-    review_required: bool = False
-    """Its class requires a review."""
-    wants_review: bool | None = None
-    """The person's own choice about a review, if any."""
-    wants_plan: bool = False
-    """Explorer and planner work before the implementer, whatever the class."""
-    plan_mode: bool = False
-    """The planner looks for itself, and nothing changes before a person agrees to its plan."""
-    named_class: str = ""
-    """The class as the person named it; empty where the words decide."""
-    repair_seconds: float = 0
-    """The seconds that the built-in repair engine may search beside the task's model; 0 where it does not."""
+    options: RequestOptions = RequestOptions()
+    session: SessionPlace = SessionPlace()
+    known: Knowledge = Knowledge()
+    routing: TaskRoute = TaskRoute()
+    waiting: Answers = Answers()
     first_try: FirstTry | None = None
-    """What it found before the first request; None where it did not search."""
-    spares_tokens: bool = False
-    """Its model is paid by the token, so nothing that is known is explored or sent again."""
-    sequential: bool = False
-    """Review before verification, not beside it."""
+    """What the built-in repair engine found before the first request; None where it did not search."""
     runs: int = 0
     """The number of runs, those of sub-agents too."""
     counted: tuple[int, ...] = ()
@@ -314,22 +413,6 @@ class TaskState(Record):
     """Citations of the reviewer that no file confirms, as `path:line`."""
     unseen_findings: tuple[str, ...] = ()
     """Citations of the explorer that exist but that it never saw, as `path:line`."""
-    excerpts: tuple[Excerpt, ...] = ()
-    """The short files that the task names, and its failing tests, as they stood before it."""
-    cited: tuple[Excerpt, ...] = ()
-    """The lines that the explorer cited, as they were then."""
-    surroundings: tuple[str, ...] = ()
-    """Where the task began, as lines for every task prompt."""
-    repo_map: str = ""
-    """The definitions and callers of what the task names, and a map of the repository; empty for none."""
-    instructions: tuple[Instruction, ...] = ()
-    """The repository's instructions as the task began; changes count from the next task on."""
-    invoked: Invocation | None = None
-    """The command that it was called by, if any."""
-    focus: str | None = None
-    """The folder that a deep exploration is about, empty for all; None for any other task."""
-    explored: str = ""
-    """An earlier deep exploration that the person asked to use."""
     document: str | None = None
     """The file that a reading route wrote, relative to the repository."""
     findings: Findings | None = None
@@ -357,7 +440,7 @@ class TaskState(Record):
     """The results of the probes on the newest judged tree; None until they are known."""
     mutants: tuple[MutantResult, ...] = ()
     """The mutants of the change on that tree, each with what the tests make of it."""
-    memorised: tuple[Remark, ...] = ()
+    memorised: tuple[Finding, ...] = ()
     """The places of that tree that are right for the tests' own inputs alone."""
     audit: str = ""
     """The output of an audit tool on changed dependencies, or why there is none; empty without changes."""
@@ -367,45 +450,47 @@ class TaskState(Record):
     """Ignored files from before the task, each with a fingerprint."""
     hook_files: dict[str, str] = {}
     """The files that only hooks have changed, each with a fingerprint."""
+    judges: JudgesChoice | None = None
+    """None until it is known."""
+    judge_tests: tuple[JudgeTest, ...] = ()
+    """Tests that the verifier wrote about the newest change; none of them is in its files."""
     verdict: Verdict | None = None
     failures: tuple[Failure, ...] = ()
-    prove_rounds: int = 0
-    """How often the implementer is given the places that no test notices."""
     proving: int = 0
-    """The number of these rounds that have begun."""
+    """The number of proving rounds that have begun."""
     stands: StandingChange | None = None
     """The change before the newest of them, which a round that fails does not lose."""
-    budget: Budget = Budget()
-    overrides: tuple[Override, ...] = ()
-    known_failures: tuple[str, ...] = ()
-    """Tests whose failure does not count."""
     ending: Ending | None = None
-    asked: tuple[Phase, ...] = ()
-    """The phases in which a person was asked, in this iteration."""
-    answers: dict[str, Answer] = {}
-    """The decisions, by the id of the pending item."""
-    terms: ApprovalTerms = ApprovalTerms()
-    """What an approval requires, as the user's settings said when the task began."""
-    context: str = ""
-    """Text that hooks added to every task prompt as the task began."""
-    stop_blocks: int = 0
-    """The number of times that Stop hooks sent a verified change back."""
     gaps: tuple[str, ...] = ()
     """What the sandbox does not isolate on this machine."""
-    pause_after: Phase | None = None
-    """The phase after which the task waits to be resumed."""
     parallel: MaybeParallel = ONE_AT_A_TIME
     beside: ChecksBeside | UnsetType = UNSET
+
+    def replace(self, **changes: Any) -> Self:
+        for key in [key for key in changes if key in _PART_OF]:
+            part = _PART_OF[key]
+            changes[part] = changes.get(part, getattr(self, part)).replace(**{key: changes.pop(key)})
+        return super().replace(**changes)
+
+    def get_values(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Return the values of those keys that a state has, in whatever part they are."""
+        places = {key: getattr(self, _PART_OF[key]) if key in _PART_OF else self for key in keys}
+        return {key: getattr(place, key) for key, place in places.items() if hasattr(place, key)}
+
+    def to_fields(self) -> dict[str, Any]:
+        """Return the state as plain data, as it is stored."""
+        fields: dict[str, Any] = to_builtins(self)
+        return fields | {key: value for part in PARTS for key, value in fields.pop(part).items()}
 
     @property
     def title(self) -> str:
         """The words by which people know the task: what was typed, not what a command made of it."""
-        return self.invoked.typed if self.invoked else self.task
+        return self.options.invoked.typed if self.options.invoked else self.task
 
     @property
     def decisions(self) -> list[dict[str, Any]]:
         """What was decided about calls and questions, as plain data."""
-        return [{"id": name, **to_builtins(answer)} for name, answer in self.answers.items()]
+        return [{"id": name, **to_builtins(answer)} for name, answer in self.waiting.answers.items()]
 
     @property
     def trees(self) -> tuple[str, str]:
@@ -445,14 +530,14 @@ class TaskState(Record):
 
     @property
     def asks_verifier(self) -> bool:
-        """Return whether the verifier is asked; the program alone judges a small repair found before."""
+        """Return whether the verifier may be asked; the program alone judges a small repair found before."""
         is_small = self.is_first_try and self.task_complexity is not Complexity.COMPLEX
-        return Phase.VERIFICATION in self.steps and not is_small and self.model != "repair"
+        return Phase.VERIFICATION in self.routing.steps and not is_small and self.model != "repair"
 
     @property
     def reads_only(self) -> bool:
         """Return whether the task's route changes nothing."""
-        return bool(self.steps) and Phase.IMPLEMENTATION not in self.steps
+        return bool(self.routing.steps) and Phase.IMPLEMENTATION not in self.routing.steps
 
     @property
     def is_stalled(self) -> bool:
@@ -479,3 +564,11 @@ FRONTMATTER_KEYS = (
     *("sandbox", "model", "base_tree", "tree", "undone"),
 )
 """The keys of `task.md`, in the order they stand there; all others live in the events only."""
+
+
+def gather_parts(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stored fields of a state with those of each part together."""
+    gathered = {key: value for key, value in fields.items() if key not in _PART_OF}
+    for part, kind in PARTS.items():
+        gathered[part] = {key: fields[key] for key in kind.__struct_fields__ if key in fields}
+    return gathered

@@ -11,7 +11,7 @@ from agentflow.core.messages import DEFAULT_ROOM
 from agentflow.core.pending import Pending
 from agentflow.core.ports import Background, Ledger, Runner, Workspace
 from agentflow.core.record import Record
-from agentflow.core.role import Role
+from agentflow.core.role import JudgeTest, Role
 from agentflow.core.run import HandOff, Run, SubagentResult
 
 
@@ -97,6 +97,8 @@ class Output(Record):
     """New values of keys of the task's state."""
     shown: str = ""
     """An image or document for the model, as `ToolResult.shown`."""
+    failures: dict[str, str] = {}
+    """As `ToolResult.failures`."""
     submitted: bool = False
     execution: Execution | None = None
     clipped: bool = False
@@ -149,6 +151,10 @@ RunSelected = Callable[[TestSelection, Path, Callable[[], bool]], TestsRun]
 """Runs tests with the repository's own runner, their output going to a file, until it is cancelled."""
 
 
+TryTest = Callable[[str, str, Path, Callable[[], bool]], tuple[TestsRun, tuple[JudgeTest, ...]]]
+"""Runs a new test file, by path and text, on a copy; returns with its run all that were tried so."""
+
+
 class Shell(Record):
     """The way a tool runs commands and makes other calls."""
 
@@ -169,6 +175,8 @@ class Shell(Record):
     """None where no command may run beside the role."""
     run_tests: RunSelected | None = None
     """None where nothing is known of the repository's tests."""
+    try_test: TryTest | None = None
+    """None for who judges no change."""
     slow_checkers: set[str] = set()
     """The programs that took too long to look at an edit, for the whole run; they are not asked again."""
 

@@ -24,8 +24,7 @@ from agentflow.core.hook import (
 from agentflow.core.points import HookEvent, PermissionAsked, Point, Scene, ToolUse
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record
-from agentflow.hooks.answers import HookAnswer
-from agentflow.hooks.command import fire_script
+from agentflow.hooks.command import HookAnswer, fire_script
 from agentflow.hooks.entries import is_condition_met, is_match
 from agentflow.process import check_cancelled
 from agentflow.redact import make_visible

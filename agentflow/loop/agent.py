@@ -22,13 +22,12 @@ from agentflow.core.record import Record, copy_shared
 from agentflow.core.role import Role
 from agentflow.core.run import MessageAdded, Run, RunEntry, RunOpened
 from agentflow.core.task import Phase
-from agentflow.core.tool import ListChanged, Mutate, RunSelected, Tool
+from agentflow.core.tool import ListChanged, Mutate, RunSelected, Tool, TryTest
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.entries import to_skill_scope
 from agentflow.loop.open_skills import list_active_names
-from agentflow.tools.background import BACKGROUND_TOOLS, has_begun_command
 from agentflow.tools.registry import to_spec
-from agentflow.tools.shell import RECALL
+from agentflow.tools.shell import BACKGROUND_TOOLS, RECALL, has_begun_command
 
 _OWN = (Thought, ServerToolPart)
 
@@ -87,6 +86,7 @@ class Surroundings(Record):
     slow_checkers: set[str] = set()
     """The programs that took too long to look at an edit."""
     run_tests: RunSelected | None = None
+    try_test: TryTest | None = None
     """Runs tests with the repository's own runner."""
     repository: Path | None = None
     """The repository that its files are a copy of; None where it works on the repository itself."""

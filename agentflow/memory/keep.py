@@ -20,6 +20,7 @@ from agentflow.redact import list_some, redact_text, to_one_line
 from agentflow.store.journal import read_numbered_lines
 from agentflow.store.reading import read_evidence
 from agentflow.tools.remember import REMEMBER
+from agentflow.wording import describe_all
 
 if TYPE_CHECKING:
     from agentflow.memory.file import MemoryFile
@@ -34,7 +35,7 @@ OpenMemory = Callable[[], "MemoryFile"] | None
 
 def recall_for_task(task: TaskState, open_file: OpenMemory) -> tuple[TaskState, tuple[Event, ...]]:
     """Return a new task with what it is given of earlier ones; a memory that fails stops no task."""
-    if not task.remembers or task.recalled or open_file is None:
+    if not task.options.remembers or task.known.recalled or open_file is None:
         return task, ()
     try:
         with open_file() as memory:
@@ -50,7 +51,7 @@ def recall_for_task(task: TaskState, open_file: OpenMemory) -> tuple[TaskState, 
 
 def keep_task(task: TaskState, folder: Path, open_file: OpenMemory, emit: Callable[[Event], None]) -> None:
     """Keep what an ended task was about, how it ended and what was learnt, in place of an earlier end."""
-    if not task.remembers or open_file is None:
+    if not task.options.remembers or open_file is None:
         return
     try:
         evidence = {one.id: one for one in read_evidence(folder)}
@@ -71,14 +72,15 @@ def find_newest_ends(evidence: dict[str, Evidence]) -> dict[str, tuple[str, int]
 
 def _list_messages(task: TaskState) -> Iterator[MemoryEntry]:
     """Yield the words of the task, and what the person said and answered; an option has a role's words."""
-    said = ((str(number), each.text) for number, each in enumerate(task.said, 1))
-    answered = ((name, one.text) for name, one in task.answers.items() if one.is_own and not one.by)
+    said = ((str(number), each.text) for number, each in enumerate(task.session.said, 1))
+    answers = task.waiting.answers.items()
+    answered = ((name, one.text) for name, one in answers if one.is_own and not one.by)
     for name, text in (("0", task.title), *said, *answered):
         yield MemoryEntry(
             kind=EntryKind.MESSAGE,
             text=text,
             at=task.started_at if name == "0" else make_timestamp(),
-            by=task.asked_by if name == "0" and task.asked_by else PERSON,
+            by=task.options.asked_by if name == "0" and task.options.asked_by else PERSON,
             key=f"message:{task.task_id}:{name}",
             task=task.task_id,
         )
@@ -92,11 +94,15 @@ def _describe_task(task: TaskState) -> MemoryEntry:
     ended = task.ending.reason if task.ending else ""
     learnt = _tell(
         ("goal", goal),
-        *(("answered", f"{one.text!r} to {one.question!r}") for one in task.answers.values() if one.question),
+        *(
+            ("answered", f"{one.text!r} to {one.question!r}")
+            for one in task.waiting.answers.values()
+            if one.question
+        ),
         ("what was done", change.summary if change else ""),
         ("what was found", findings.summary if findings else ""),
         *((f"in {one.place}", one.claim) for one in found),
-        *((f"attempt {one.iteration} failed", "; ".join(one.reasons)) for one in task.failures),
+        *((f"attempt {one.iteration} failed", "; ".join(describe_all(one.reasons))) for one in task.failures),
     )
     files = list_some(change.files, 10) if change else ""
     facts = _tell((f"ended {task.status.replace('_', ' ')}", ended), ("changed", files))
@@ -105,7 +111,7 @@ def _describe_task(task: TaskState) -> MemoryEntry:
         text="\n".join((to_one_line(task.title, _LINE), *facts, *learnt)),
         gist="\n".join(learnt),
         at=task.started_at,
-        by=task.asked_by or PERSON,
+        by=task.options.asked_by or PERSON,
         key=f"task:{task.task_id}",
         task=task.task_id,
     )

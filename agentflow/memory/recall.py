@@ -25,7 +25,7 @@ def recall_entries(
     memory: "MemoryFile", task: TaskState, most_tokens: int = MOST_TOKENS
 ) -> tuple[Recalled, ...]:
     """Return what fits a task, learnings first; the task that it follows is told elsewhere."""
-    text, follows = task.task, task.follows or ""
+    text, follows = task.task, task.session.follows or ""
     terms = frozenset(list_terms(text))
     learnings = memory.search(text, LEARNINGS, kind=EntryKind.LEARNING)
     known = {hit.entry.id for hit in learnings}

@@ -13,7 +13,6 @@ from agentflow.core.events import Retried, Warned
 from agentflow.core.messages import Reply, Request, Usage, count_hidden_bytes, hide_shown, sum_usage
 from agentflow.core.pending import Budget
 from agentflow.core.ports import Observer
-from agentflow.model.fault import read_fault
 from agentflow.model.reply import MAX_REPLY_BYTES, TOO_LONG, read_events
 from agentflow.model.retry import FAULT_STATUSES, persist, to_status_error, to_type_error
 from agentflow.model.tiers import (
@@ -44,6 +43,7 @@ from agentflow.model.wire import (
     Source,
     StreamedReply,
     TryFailed,
+    read_fault,
 )
 from agentflow.parse import decode_or_none
 from agentflow.redact import to_one_line
@@ -108,7 +108,6 @@ class LiveModel:
         return None
 
     def stream_to(self, on_delta: Delta) -> "LiveModel":
-        """Return the same model, passing text on as it comes."""
         return self._with_changes(_on_delta=on_delta)
 
     def open_lines(self) -> None:

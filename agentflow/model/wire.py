@@ -1,8 +1,10 @@
 """Between a live model, its API and its source of bytes: the protocols, and how one try fails."""
 
 import os
+import re
 import socket
 import ssl
+import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -11,7 +13,7 @@ from urllib.parse import urlsplit
 
 from agentflow.core.errors import ConfigError, ModelRefused, ModelUnavailable
 from agentflow.core.messages import Reply, Request, Usage
-from agentflow.core.record import Record
+from agentflow.core.record import Record, encode
 
 if TYPE_CHECKING:
     from agentflow.model.retry import Throttle
@@ -56,8 +58,6 @@ async def decompress_body(chunks: AsyncIterator[bytes], headers: Mapping[str, st
 
 
 class Source(Protocol):
-    """A source of the bytes of replies."""
-
     @property
     def secrets(self) -> tuple[str, ...]:
         """Texts that no message may contain."""
@@ -79,8 +79,6 @@ ReadReply = tuple[Reply, frozenset[str]]
 
 
 class StreamedReply(Protocol):
-    """A reply as it comes."""
-
     @property
     def is_complete(self) -> bool: ...
 
@@ -209,6 +207,67 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def explain_unread_certificates() -> ConfigError:
-    """Return the error for certificates of the user that cannot be read."""
     named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
     return ConfigError(f"the certificates in {named} cannot be read", hint="see SSL_CERT_FILE")
+
+
+_SECONDS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
+
+
+class ServerFault(Record):
+    message: str = ""
+    kinds: tuple[str, ...] = ()
+    """The server's names for it, the narrowest first."""
+    status: int | None = None
+    """The HTTP status in the body, where a reply had begun before it failed."""
+    retry_after: str | None = None
+    """As the header of this name has it."""
+
+
+def read_fault(said: Any, headers: Mapping[str, str]) -> ServerFault:
+    """Return the fault that a body tells; one in a list, or without a frame around it, counts as well."""
+    whole = said[0] if isinstance(said, list) and said else said
+    if not isinstance(whole, dict):
+        return ServerFault(retry_after=_find_wait({}, headers))
+    error = whole.get("error") or whole
+    if not isinstance(error, dict):
+        error = {"message": error}
+    code = error.get("code")
+    named = tuple(name for name in (code, error.get("type")) if isinstance(name, str) and name)
+    return ServerFault(
+        message=_find_message(error),
+        kinds=tuple(name for name in named if not name.isdigit()),
+        status=code if isinstance(code, int) and 400 <= code < 600 else None,
+        retry_after=_find_wait(error, headers),
+    )
+
+
+def _find_message(error: dict[str, Any]) -> str:
+    said = error.get("message") or error.get("detail") or ""
+    raw = _take(error, "metadata").get("raw")
+    own = said if isinstance(said, str) else encode(said).decode()
+    return f"{own}: {raw}" if isinstance(raw, str) and raw else own
+
+
+def _find_wait(error: dict[str, Any], headers: Mapping[str, str]) -> str | None:
+    """Return the seconds to wait, or a date: of a header, or of one that stands in the body."""
+    within = _take(_take(error, "metadata"), "headers")
+    inner = {str(name).lower(): str(value) for name, value in within.items()}
+    told = {**inner, **headers}
+    if (wait := told.get("retry-after")) is not None:
+        return wait
+    if (milliseconds := told.get("retry-after-ms", "")).isdecimal():
+        return str(int(milliseconds) / 1000)
+    if (reset := inner.get("x-ratelimit-reset", "")).isdecimal():
+        return str(max(0.0, int(reset) / 1000 - time.time()))
+    details = error.get("details")
+    for detail in details if isinstance(details, list) else ():
+        delay = detail.get("retryDelay") if isinstance(detail, dict) else None
+        if isinstance(delay, str) and (found := _SECONDS.fullmatch(delay)):
+            return found[1]
+    return None
+
+
+def _take(value: dict[str, Any], key: str) -> dict[str, Any]:
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}

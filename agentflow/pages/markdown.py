@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from agentflow.core.check_command import format_command
 from agentflow.core.evidence import Evidence, summarize_evidence
-from agentflow.pages.diff import JudgedAs
+from agentflow.pages.diff import FileView, JudgedAs
 from agentflow.pages.page import CheckView, TaskPage
 from agentflow.pages.render import describe_status, explain_outcome
 from agentflow.redact import format_count, format_money, make_visible, redact_text, to_one_line
-from agentflow.report.material import fence_text
+from agentflow.report.material import fence_text, tabulate_markdown
 from agentflow.report.summary import SummaryPart, TaskSummary
 from agentflow.view.words import format_duration
 
@@ -84,17 +84,14 @@ def _list_parts(page: TaskPage, summary: TaskSummary) -> Iterator[str]:
         yield _tabulate_checks(page.checks)
     yield from map(format_part, summary.parts)
     if page.files:
-        yield _tabulate_files(page)
+        yield _tabulate_files(page.files)
         rows = make_visible(redact_text(page.diff)).rstrip().split("\n")
         more = [f"… {format_count(len(rows) - _MOST_DIFF, 'more line')}"] if len(rows) > _MOST_DIFF else []
         yield _fold("Diff", fence_text("\n".join([*rows[:_MOST_DIFF], *more]), "diff"))
     changed = [test for check in page.checks for test in check.changed]
     if changed:
-        rows = [
-            f"| {_to_cell(one.name)} | {one.before or '-'} | {one.after or '-'} |" for one in changed[:100]
-        ]
-        more = [f"| {format_count(len(changed) - 100, 'more test')} | | |"] if len(changed) > 100 else []
-        table = "\n".join(["| test | before | after |", "| --- | --- | --- |", *rows, *more])
+        tests = [(_to_cell(one.name), one.before or "-", one.after or "-") for one in changed]
+        table = tabulate_markdown(("test", "before", "after"), tests, noun="test")
         yield _fold("Tests whose result changed, or that do not pass", table)
     if page.snapshot and page.snapshot.evidence:
         yield _fold("Evidence", _tabulate_evidence(page.snapshot.evidence))
@@ -110,14 +107,14 @@ def _fold(title: str, text: str) -> str:
 
 
 def _tabulate_checks(checks: tuple[CheckView, ...]) -> str:
-    rows = ["| check | before | with the change | command |", "| --- | --- | --- | --- |"]
+    rows = []
     for check in checks:
         before = escape_markdown(summarize_evidence(check.before)) if check.before else "not run"
         after = escape_markdown(summarize_evidence(check.after)) if check.after else "not run"
         is_fine = check.after is not None and check.after.exit_code == 0
         mark = ("✅ " if is_fine else "❌ ") if check.after else ""
-        rows.append(f"| {check.name} | {before} | {mark}{after} | {_to_cell(check.command, 100)} |")
-    return "\n".join(rows)
+        rows.append((check.name, before, f"{mark}{after}", _to_cell(check.command, 100)))
+    return tabulate_markdown(("check", "before", "with the change", "command"), rows)
 
 
 def format_part(part: SummaryPart) -> str:
@@ -136,22 +133,18 @@ def format_part(part: SummaryPart) -> str:
     return "\n".join((f"**{part.title}**", "", *lines)).rstrip()
 
 
-def _tabulate_files(page: TaskPage) -> str:
-    rows = ["| file | lines | what is known |", "| --- | --- | --- |"]
-    for file in page.files[:_MOST_FILES]:
-        marks = ", ".join(file.marks) or JudgedAs.OPEN
-        rows.append(f"| {_to_cell(file.path)} | +{file.added} -{file.removed} | {marks} |")
-    if len(page.files) > _MOST_FILES:
-        rows.append(f"| {format_count(len(page.files) - _MOST_FILES, 'more file')} | | |")
-    return "\n".join(rows)
+def _tabulate_files(files: tuple[FileView, ...]) -> str:
+    rows = [
+        (_to_cell(file.path), f"+{file.added} -{file.removed}", ", ".join(file.marks) or JudgedAs.OPEN)
+        for file in files
+    ]
+    return tabulate_markdown(("file", "lines", "what is known"), rows, noun="file", most=_MOST_FILES)
 
 
 def _tabulate_evidence(evidence: Sequence[Evidence]) -> str:
-    rows = ["| id | run by | result | command |", "| --- | --- | --- | --- |"]
+    rows = []
     for one in evidence[-100:]:
         by = "the program" if one.by == "program" else escape_markdown(one.role or "a role")
         result = escape_markdown(summarize_evidence(one))
-        rows.append(
-            f"| {_to_cell(one.id)} | {by} | {result} | {_to_cell(format_command(one.command), 100)} |"
-        )
-    return "\n".join(rows)
+        rows.append((_to_cell(one.id), by, result, _to_cell(format_command(one.command), 100)))
+    return tabulate_markdown(("id", "run by", "result", "command"), rows)

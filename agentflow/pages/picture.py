@@ -83,12 +83,14 @@ def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePictu
 
 def _arrange_columns(state: TaskState) -> list[list[Phase]]:
     listed = [phase for phase in Phase if phase is not Phase.COMPLETE]
-    known = [phase for phase in listed if phase in state.steps or phase in state.gates]
-    route = known if state.steps or state.gates else [Phase.REFINEMENT]
+    known = [phase for phase in listed if phase in state.routing.steps or phase in state.gates]
+    route = known if state.routing.steps or state.gates else [Phase.REFINEMENT]
     if not any(phase is Phase.REFINEMENT for phase in route):
         route = [Phase.REFINEMENT, *route]
     running = [phase for phase in JUDGING if state.get_gate(phase).status is not GateStatus.SKIPPED]
-    is_together = all(phase in route and phase in running for phase in JUDGING) and not state.sequential
+    is_together = (
+        all(phase in route and phase in running for phase in JUDGING) and not state.options.sequential
+    )
     if not is_together:
         left_out = (phase for phase in JUDGING if state.get_gate(phase).status is GateStatus.SKIPPED)
         apart = tuple(left_out) if state.iteration > 1 or state.ending else ()

@@ -12,15 +12,15 @@ from agentflow.core.messages import sum_usage
 from agentflow.core.pending import Pending, PendingKind, tell_decision
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Status, TaskState
-from agentflow.core.verdict import PLAUSIBLE, describe_probe
+from agentflow.core.verdict import PLAUSIBLE
 from agentflow.pages.diff import JudgedAs
 from agentflow.pages.page import CallEnd, RunView, TaskPage, read_output_end
 from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
 from agentflow.pages.templates import fill_template, to_markup
 from agentflow.redact import format_count, format_money, to_one_line
+from agentflow.report.summary import list_facts
 from agentflow.view.status import diff_call, tell_terms
 from agentflow.view.words import (
-    UNSANDBOXED,
     format_duration,
     format_local,
     is_offline,
@@ -128,7 +128,7 @@ def describe_status(page: TaskPage) -> tuple[str, str, str]:
     if page.summary is None:
         return "!", "Cannot be read", "bad"
     state = page.summary.task
-    words = page.summary.why.result.partition(":")[0] or state.status
+    words = page.summary.why.result or state.status
     name = words[:1].upper() + words[1:]
     if state.undone is not None or (state.status is Status.RUNNING and not page.at_work):
         return "!", name, "warn"
@@ -176,20 +176,11 @@ def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, st
     yield "Worked", format_duration(page.course.seconds), ""
     ids = dict.fromkeys(run.model for run in page.runs)
     yield "Model", state.model if is_offline(state.model) or not ids else ", ".join(ids), ""
-    route = f", {state.route.replace('_', ' ')} route" if state.route else ""
-    yield "Class", f"{state.task_complexity}{route}", ""
-    if not state.reads_only:
-        yield "Attempts", f"{state.iteration} of at most {state.max_iterations}", ""
-        if state.proving:
-            yield "Proving rounds", f"{state.proving} of at most {state.prove_rounds}", ""
+    for fact in list_facts(state):
+        yield fact.label.capitalize(), fact.text, fact.tone
     usage = sum_usage(role.usage for role in page.spending.roles) if page.spending.roles else state.usage
     yield "Cost", format_money(usage.cost_usd), ""
     yield "Tokens", f"{usage.tokens - usage.output:,} in, {usage.output:,} out", ""
-    if state.sandbox == "none":
-        yield "Sandbox", UNSANDBOXED, "bad"
-    else:
-        gaps = f", not isolated: {', '.join(state.gaps)}" if state.gaps else ""
-        yield "Sandbox", f"{state.sandbox}{gaps}", "warn" if gaps else ""
     if state.ending is not None:
         yield "Exit code", str(int(state.ending.exit_code)), ""
     if state.base_tree and state.tree:
@@ -208,11 +199,10 @@ def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
     if not state.reads_only:
         yield "diff", _render_diff(page, state)
     if page.checks:
-        probes = [(probe, describe_probe(probe.end)) for probe in state.probes or ()]
-        yield "checks", fill_template("pages/checks.html", page=page, probes=probes)
+        yield "checks", fill_template("pages/checks.html", page=page, probes=state.probes or ())
     if state.plan or state.failures:
         yield "plan", fill_template("pages/plan.html", state=state)
-    calls = [(name, one) for name, one in state.answers.items() if one.tool is not None]
+    calls = [(name, one) for name, one in state.waiting.answers.items() if one.tool is not None]
     if calls:
         rows = [(tell_decision(name, one), one, list(one.list_edits())) for name, one in calls]
         yield "decisions", fill_template("pages/decisions.html", told=rows, tones=_DIFF_TONES)

@@ -122,38 +122,22 @@ def _is_reading_git(words: tuple[ShellWord, ...]) -> bool:
 
 
 _DANGERS: Mapping[str, str] = {
+    "awk": "--file --include --load --exec --inplace *fEilI",
     "cargo": "--fix --config",
-    "eslint": (
-        "--fix --rulesdir --output-file --resolve-plugins-relative-to --config --init --plugin --parser "
-        "--cache-file --cache-location --format *ocf"
-    ),
-    "fd": "--exec --exec-batch *xX",
+    "date": "--set *s",
+    "file": "--compile *C",
     "git": (
         "-c -C --config-env --exec-path --git-dir --work-tree --exec --output --ext-diff --textconv "
         "--open-files-in-pager --upload-pack --receive-pack --filters --show-signature --edit-description "
         "--paginate *O"
     ),
-    "flake8": "--output-file --config --append-config --tee --enable-extensions",
     "go": "-exec -toolexec -vettool --toolexec --vettool -fix --fix -w -o",
-    "gofmt": "*w",
     "mypy": (
         "--install-types --python-executable --cache-dir --junit-xml --config-file --any-exprs-report "
         "--cobertura-xml-report --html-report --linecount-report --linecoverage-report "
         "--lineprecision-report --txt-report --xml-report --xslt-html-report --xslt-txt-report "
         "--shadow-file --write"
     ),
-    "bandit": "--output --configfile --ini --baseline *oc",
-    "black": "--config --code *c",
-    "isort": "--settings-path --settings-file --config-root --resolve-all-configs",
-    "pylint": "--init-hook --load-plugins --output --rcfile --generate-rcfile",
-    "golangci-lint": "--fix --config --out-format --output *c",
-    "rubocop": "--autocorrect --autocorrect-all --auto-gen-config --require --plugin --out *aAxro",
-    "tsc": "--outDir --outFile --declarationDir --build --init --generateTrace *b",
-    "codespell": "--write-changes --config *wi",
-    "phpstan": "--autoload-file --configuration --generate-baseline *acb",
-    "cppcheck": "--addon --dump --output-file --plist-output --cppcheck-build-dir",
-    "prettier": "--write --plugin *w",
-    "pyright": "--createstub --pythonpath --writebaseline --venvpath",
     "pytest": (
         "--basetemp --junitxml --junit-xml --log-file --debug --override-ini --pastebin --confcutdir "
         "--rootdir --config-file --cache-clear --pdb *opc"
@@ -162,16 +146,12 @@ _DANGERS: Mapping[str, str] = {
     "ruff": "--fix --fix-only --unsafe-fixes --add-noqa --output-file --config --cache-dir *o",
     "sed": "--in-place --file --expression *if",
     "sort": "--output --compress-program --temporary-directory *oT",
-    "tar": "--to-command --checkpoint-action --use-compress-program *IF",
     "tree": "--output *oR",
-    "file": "--compile *C",
-    "date": "--set *s",
-    "awk": "--file --include --load --exec --inplace *fEilI",
 }
-"""Arguments with which programs run, write or delete something.
+"""Arguments with which programs that only read, and those of the shipped roles' lists, run, write or delete.
 
-A long flag counts also by any beginning of it, as many programs take it; a letter after `*` also among others
-behind one dash.
+They count only where no sandbox holds the role. A long flag counts also by any beginning of it, as many
+programs take it; a letter after `*` also among others behind one dash.
 """
 _VARIANTS: Mapping[str, str] = {"gawk": "awk", "mawk": "awk", "nawk": "awk", "gsed": "sed"}
 """Programs that take the arguments of another."""

@@ -1,6 +1,6 @@
 """Material for reports and task prompts beside the state: runs, diff, spending and intent."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from agentflow.core import events
 from agentflow.core.evidence import CheckRun, Evidence, Side, select_runs
@@ -9,6 +9,7 @@ from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.task import TaskState
+from agentflow.redact import format_count
 
 _GAPS = (PendingKind.QUESTION, PendingKind.PLAN, PendingKind.ESCALATION)
 
@@ -44,6 +45,17 @@ def fence_text(text: str, language: str = "") -> str:
     while fence in text:
         fence += "`"
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+def tabulate_markdown(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], *, noun: str = "row", most: int = 100
+) -> str:
+    """Return a table in Markdown; a head that ends with a colon is of a column of numbers."""
+    rule = ["---:" if head.endswith(":") else "---" for head in heads]
+    lines = [[head.rstrip(":") for head in heads], rule, *rows[:most]]
+    if len(rows) > most:
+        lines.append([format_count(len(rows) - most, f"more {noun}"), *[""] * (len(heads) - 1)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 class RoleSpending(Record):
@@ -102,15 +114,15 @@ def sum_spending(told: Iterable[events.StoredEvent], seconds: float = 0) -> Spen
 
 
 def summarize_intent(task: TaskState, happened: Iterable[events.StoredEvent]) -> events.IntentTold:
-    asked: dict[str, str] = {}
+    asked = dict[str, tuple[PendingKind, str]]()
     for one in happened:
         match one.event:
             case events.Paused(kind=kind, pending=pending) if kind in _GAPS:
-                asked.setdefault(pending, f"{kind} {pending}: asked")
+                asked.setdefault(pending, (kind, "asked"))
             case events.Answered(pending=pending, by=by) if pending in asked:
-                asked[pending] = f"{asked[pending].split(':')[0]}: answered{f' by {by}' if by else ''}"
+                asked[pending] = (asked[pending][0], f"answered{f' by {by}' if by else ''}")
             case events.Answered(pending=pending, by="default"):
-                asked[pending] = f"question {pending}: the default was assumed"
+                asked[pending] = (PendingKind.QUESTION, "the default was assumed")
             case _:
                 pass
     intent = task.intent
@@ -120,5 +132,5 @@ def summarize_intent(task: TaskState, happened: Iterable[events.StoredEvent]) ->
         goal=intent.goal or task.task,
         constraints=intent.constraints,
         assumptions=intent.assumptions,
-        gaps=(*guesses, *asked.values()),
+        gaps=(*guesses, *(f"{kind} {item}: {end}" for item, (kind, end) in asked.items())),
     )

@@ -13,22 +13,22 @@ from agentflow.core.evidence import CheckRun, Side, select_runs, summarize_evide
 from agentflow.core.pending import tell_decision
 from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
-from agentflow.core.role import Finding, Issue
+from agentflow.core.role import Citation, Issue
 from agentflow.core.task import Ending, GateStatus, Status, TaskState
 from agentflow.core.verdict import (
     PLAUSIBLE,
     ProbeResult,
     count_mutants,
-    describe_probe,
 )
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import format_money, list_some, make_visible, nest_text
-from agentflow.report.material import Material, Spending, fence_text
-from agentflow.report.summary import SummaryPart, summarize_task
+from agentflow.report.material import Material, Spending, fence_text, tabulate_markdown
+from agentflow.report.summary import SummaryPart, list_facts, summarize_task
 from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.ending import fail
 from agentflow.verdict.paths import explain
+from agentflow.wording import describe_all, describe_approvals
 from agentflow.workspace.changes import FileChange
 
 _FOLDER = Path(".claude")
@@ -45,7 +45,7 @@ def end_without_answer(task: TaskState) -> Ending | None:
     if task.findings is None or not _is_real(task.findings.summary):
         return fail("the explorer's summary is empty")
     cited = (one for one in task.findings.findings if one.place not in task.flagged_findings)
-    if task.route != "question" and not any(_is_real(one.claim) for one in cited):
+    if task.routing.route != "question" and not any(_is_real(one.claim) for one in cited):
         return fail("the explorer found nothing that it could cite")
     return None
 
@@ -65,14 +65,14 @@ def format_answer(task: TaskState) -> str | None:
 
 def has_document(task: TaskState) -> bool:
     """Return whether the answer is also written to a file; the answer to a question is not."""
-    return (task.route != "question" and task.focus is None) or task.report_requested
+    return (task.routing.route != "question" and task.options.focus is None) or task.report_requested
 
 
 def _format_document(task: TaskState) -> str:
     findings, issues = task.findings, task.review.issues if task.review else ()
     assert findings is not None
     summary, advice = split_advice(findings.summary)
-    sources: tuple[Finding | Issue, ...] = (*findings.findings, *issues)
+    sources: tuple[Citation | Issue, ...] = (*findings.findings, *issues)
     cited = dict.fromkeys(one.path if "://" in one.path else one.place for one in sources)
     sections = (
         ("Summary", [nest_text(summary)], ""),
@@ -144,8 +144,8 @@ def format_report(
     repeated = map(_show_check, select_runs(runs, again=True))
     again = (f"{shown}, the same tests on the code as it is now" for shown in repeated)
     failures = [
-        f"- {one.iteration}: {nest_text('; '.join(one.reasons))} ({', '.join(one.evidence) or 'no evidence'})"
-        for one in task.failures
+        f"- {one.iteration}: {nest_text(said)} ({', '.join(one.evidence) or 'no evidence'})"
+        for one, said in ((one, "; ".join(describe_all(one.reasons))) for one in task.failures)
     ]
     parts = [
         f"# {task.ending.status}: {make_visible(title)}",
@@ -154,7 +154,7 @@ def format_report(
         *(f"## {part.title}\n{_list_rows(part)}".rstrip() for part in summary.parts),
         _list_under("Intent", [*(f"- {label}: {nest_text(text)}" for label, text in intent if text), *gaps]),
         _list_under(
-            "Recalled from memory", _make_items(f"{one.line} (why: {one.why})" for one in task.recalled)
+            "Recalled from memory", _make_items(f"{one.line} (why: {one.why})" for one in task.known.recalled)
         ),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
         _list_under(
@@ -166,6 +166,7 @@ def format_report(
         _list_under("With the original checks", list(map(_show_check, select_runs(runs, checks=Side.BASE)))),
         _list_under("Without the change", [*map(_show_check, select_runs(runs, code=Side.BASE)), *again]),
         _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
+        _list_under("Tests of the verifier, run on a copy", list(_list_judge_tests(task))),
         _list_under("Decisions about calls", list(_list_decisions(task))),
         _list_under("Failed iterations", failures),
         _list_under("Files changed", _list_files(task, changes)),
@@ -195,8 +196,9 @@ def to_result(
         "proving_rounds": task.proving,
         "gates": to_builtins(task.gates),
         "plan": to_builtins(task.plan),
+        "judges": to_builtins(task.judges),
         "proof": to_builtins(task.verdict.proof) if task.verdict else [],
-        "unproved": list(task.verdict.unproved) if task.verdict else [],
+        "unproved": list(describe_all(task.verdict.unproved)) if task.verdict else [],
         "mutants": count_mutants(task.mutants),
         "equivalent": to_builtins(task.change.equivalent) if task.change else [],
         "checks": [_to_entry(run) for run in material.runs],
@@ -208,10 +210,10 @@ def to_result(
         "roles": [to_builtins(one) for one in spent.roles],
         "seconds": {"total": spent.seconds, "model": spent.model, "own": spent.own},
         "answer": format_answer(task),
-        "recalled": to_builtins(task.recalled),
+        "recalled": to_builtins(task.known.recalled),
         "class": task.task_complexity,
         "document": task.document,
-        "caveats": [*task.verdict.caveats, *task.verdict.approvals] if task.verdict else [],
+        "caveats": [*task.verdict.caveats, *describe_approvals(task.verdict)] if task.verdict else [],
         "pending": to_builtins(task.pending),
         "decisions": task.decisions,
         "why": to_builtins(summary.why),
@@ -236,20 +238,10 @@ def _describe_facts(task: TaskState) -> str:
         f"- result: {nest_text(task.ending.reason)} (exit {int(task.ending.exit_code)})",
         f"- task: {task.task_id}",
         f"- model: {nest_text(task.model)}, {usage.input} tokens in, {usage.output} out, cost {cost}",
-        f"- class: {task.task_complexity}, route {task.route.replace('_', ' ')}",
+        *(f"- {fact.label}: {nest_text(fact.text)}" for fact in list_facts(task)),
     ]
     if not task.reads_only:
-        lines += [
-            f"- iterations: {task.iteration} of {task.max_iterations}",
-            *([f"- proving rounds: {task.proving} of {task.prove_rounds}"] if task.proving else []),
-            f"- tree before: {task.base_tree}",
-            f"- tree after: {task.tree or UNKNOWN}",
-        ]
-    if task.sandbox == "none":
-        lines.append("- sandbox: NOT SANDBOXED, commands ran with your rights")
-    else:
-        gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
-        lines.append(f"- sandbox: {nest_text(task.sandbox)}{nest_text(gaps)}")
+        lines += [f"- tree before: {task.base_tree}", f"- tree after: {task.tree or UNKNOWN}"]
     if task.is_found and task.ending.exit_code is Exit.VERIFIED:
         lines.append(f"- found by the built-in repair engine: {PLAUSIBLE}")
     return "\n".join(lines)
@@ -269,9 +261,15 @@ def _show_check(run: CheckRun) -> str:
 def _describe_probe(result: ProbeResult) -> str:
     about = ", ".join(result.subjects) or str(result.check)
     code = ", on the code from before the task" if result.code is Side.BASE else ""
-    end = describe_probe(result.end)
-    what = f"{result.kind} ({result.kind.meaning}): {nest_text(about)}{code}"
-    return f"- {what}: {end} ({result.seconds:.1f} s)"
+    what = f"{result.kind} ({result.kind.words}): {nest_text(about)}{code}"
+    return f"- {what}: {result.end.words} ({result.seconds:.1f} s)"
+
+
+def _list_judge_tests(task: TaskState) -> Iterator[str]:
+    for each in task.judge_tests:
+        fails = f"fails: {list_some(map(nest_text, each.failing))}" if each.failing else "passes"
+        text = indent(fence_text(make_visible(each.text.rstrip())), "  ") if each.failing else ""
+        yield "\n".join(filter(None, (f"- {nest_text(each.path)}: {fails}", text)))
 
 
 def _list_rows(part: SummaryPart) -> str:
@@ -297,15 +295,15 @@ def _list_files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
 def _tabulate_spending(spent: Spending) -> list[str]:
     if not spent.roles:
         return []
-    columns = ("role", "requests", "tokens in", "read from a cache", "tokens out", "cost", "model s")
-    rows: list[tuple[str, ...]] = [columns, ("---", *["---:"] * 6)]
+    heads = ("role", "requests:", "tokens in:", "read from a cache:", "tokens out:", "cost:", "model s:")
+    rows = list[tuple[str, ...]]()
     for one in spent.roles:
         used = one.usage
         sent = used.input + used.cache_read + used.cache_write
         counts = (f"{count:,}" for count in (one.requests, sent, used.cache_read, used.output))
         rows.append((nest_text(one.role), *counts, format_money(used.cost_usd), f"{one.seconds:.1f}"))
     time = f"{spent.seconds:.1f} s in all: the model {spent.model:.1f} s, agentflow {spent.own:.1f} s"
-    return [*(f"| {' | '.join(row)} |" for row in rows), "", time]
+    return [tabulate_markdown(heads, rows), "", time]
 
 
 def _list_under(title: str, lines: list[str]) -> str:
@@ -317,7 +315,7 @@ def _make_items(texts: Iterable[str]) -> list[str]:
 
 
 def _list_decisions(task: TaskState) -> Iterator[str]:
-    for name, answer in task.answers.items():
+    for name, answer in task.waiting.answers.items():
         if answer.tool is not None:
             yield f"- {nest_text(make_visible(tell_decision(name, answer)))}"
             for key, rows in answer.list_edits():

@@ -5,12 +5,14 @@ from enum import StrEnum
 
 from agentflow.core.check_command import format_command
 from agentflow.core.evidence import CheckName, Evidence, Side
+from agentflow.core.finding import FindingKind
 from agentflow.core.record import Record
-from agentflow.core.role import Finding, Issue
+from agentflow.core.role import Citation, Issue
 from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import MutantResult, count_mutants, explain_caveat, pick_survivors
 from agentflow.report.why import Why, explain_task
 from agentflow.verdict.ending import FindEvidence
+from agentflow.wording import describe_all, describe_approvals
 
 
 class CheckPair(Record):
@@ -53,12 +55,20 @@ class SummaryPart(Record):
     """Folded up where that is possible."""
 
 
+class Fact(Record):
+    """How a task was done, as a label and a text."""
+
+    label: str
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
 class TaskSummary(Record):
     task: TaskState
     why: Why
     checks: tuple[CheckPair, ...]
     parts: tuple[SummaryPart, ...] = ()
-    findings: tuple[tuple[Finding, str], ...] = ()
+    findings: tuple[tuple[Citation, str], ...] = ()
     """Each with the doubt about it, if any."""
     issues: tuple[tuple[Issue, str], ...] = ()
     is_search_result: bool = False
@@ -87,36 +97,56 @@ def summarize_task(
     )
 
 
+def list_facts(task: TaskState) -> Iterator[Fact]:
+    route = task.routing.route.replace("_", " ") or "not chosen"
+    yield Fact(label="class", text=f"{task.task_complexity}, route {route}")
+    if not task.reads_only:
+        yield Fact(label="iterations", text=f"{task.iteration} of {task.max_iterations}")
+        if task.proving:
+            yield Fact(label="proving rounds", text=f"{task.proving} of {task.options.prove_rounds}")
+    yield describe_isolation(task)
+
+
+def describe_isolation(task: TaskState) -> Fact:
+    if task.sandbox == "none":
+        return Fact(label="sandbox", text="NOT SANDBOXED: commands ran with all your rights", tone=Tone.BAD)
+    gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
+    return Fact(label="sandbox", text=f"{task.sandbox}{gaps}", tone=Tone.WARN if gaps else Tone.PLAIN)
+
+
 def _list_parts(task: TaskState) -> Iterator[SummaryPart]:
     verdict = task.verdict
     if verdict is not None:
         proofs = (
-            SummaryRow(text=one.kind.meaning, names=one.tests, evidence=one.evidence) for one in verdict.proof
+            SummaryRow(text=one.kind.words, names=one.tests, evidence=one.evidence) for one in verdict.proof
         )
         yield SummaryPart(title="What proves it", tone=Tone.GOOD, rows=tuple(proofs))
         if verdict.passed:  # of one that failed, the reasons say more
-            yield _make_part("What nothing proves", Tone.WARN, verdict.unproved, "unproved")
+            yield _make_part("What nothing proves", Tone.WARN, describe_all(verdict.unproved), "unproved")
         caveats = tuple(SummaryRow(lead=word, text=explain_caveat(word)) for word in verdict.caveats)
         yield SummaryPart(title="Caveats", tone=Tone.WARN, rows=caveats, label="caveat")
-        if verdict.approvals:
+        weakened = describe_all(verdict.weakened)
+        if verdict.approval:
             title = "Changes to the checks, approved by a person"
-            yield _make_part(title, Tone.WARN, verdict.approvals, "checks")
+            yield _make_part(title, Tone.WARN, describe_approvals(verdict), "checks")
         else:  # what waits for a person is shown where it is decided
             label = "" if task.pending else "checks"
             yield _make_part(
-                "Changes to the checks: only a person can approve them", Tone.BAD, verdict.weakened, label
+                "Changes to the checks: only a person can approve them", Tone.BAD, weakened, label
             )
         if not verdict.passed:
-            yield _make_part("Why it is not verified", Tone.BAD, verdict.reasons)
+            yield _make_part("Why it is not verified", Tone.BAD, describe_all(verdict.reasons))
     notes = verdict.notes if verdict else ()
     if not task.reads_only:  # there the issues are the answer
-        said = [issue.describe() for issue in (task.review.issues if task.review else ())]
-        if task.judgement is not None and task.judgement.reasons:
-            said.append(f"verifier: {'; '.join(task.judgement.reasons)}")
-        known = {*notes, *(verdict.reasons if verdict else ())}
-        left = [text for text in said if text not in known]
+        issues = task.review.issues if task.review else ()
+        said = [FindingKind.AS_WORDED.of(issue.describe()) for issue in issues]
+        said += FindingKind.VERIFIER_REFUSED.about(task.judgement.reasons if task.judgement else ())
+        known = {each.subjects for each in (*notes, *(verdict.reasons if verdict else ()))}
+        left = describe_all(each for each in said if each.subjects not in known)
         yield _make_part("What the reviewer and the verifier said", Tone.PLAIN, left, "said")
-    yield _make_part("Notes", Tone.PLAIN, notes, "note").replace(is_detail=True)
+    chosen = (task.judges.describe(),) if task.judges else ()
+    yield _make_part("Judges", Tone.PLAIN, chosen).replace(is_detail=True)
+    yield _make_part("Notes", Tone.PLAIN, describe_all(notes), "note").replace(is_detail=True)
     hooked = sorted(task.hook_files)
     yield _make_part("Changed only by hooks", Tone.PLAIN, hooked, "hooks").replace(is_detail=True)
 

@@ -11,15 +11,17 @@ from agentflow.core.task import Complexity, Phase
 from agentflow.routing.clauses import (
     Clause,
     Mood,
+    Table,
     drop_quoted,
     find_lead,
     find_phrases,
     is_about_file_text,
     is_about_text,
+    is_only_about_checks,
     split_clauses,
     to_plain_words,
 )
-from agentflow.routing.table import Table
+from agentflow.routing.wanted import drop_companions
 
 RANK = (
     Complexity.UNCLASSIFIED,
@@ -266,6 +268,12 @@ def find_ambiguities(text: str, said: tuple[Clause, ...], table: Table) -> tuple
     if not text.isupper() and set(_ABBREVIATION.findall(text)) - set(table.known):
         found.add("jargon")
     return tuple(name for name in table.weights if name in found)
+
+
+def count_wishes(text: str, table: Table) -> int:
+    """Return how many changes a text asks for, without the tests and documents beside them."""
+    said = split_clauses(drop_companions(drop_quoted(text)), table)
+    return sum(each.mood is Mood.CHANGE and not is_only_about_checks(each.text) for each in said)
 
 
 def is_concrete(text: str) -> bool:

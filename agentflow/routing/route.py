@@ -5,7 +5,6 @@ from types import MappingProxyType
 
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import Classified
-from agentflow.core.record import copy_shared
 from agentflow.core.routing import Classification, Requirement
 from agentflow.core.task import Complexity, Gate, GateStatus, Phase, StandingChange, Status, TaskState
 from agentflow.core.verdict import Caveat
@@ -17,8 +16,7 @@ from agentflow.routing.classify import (
     list_risks,
     use_named_class,
 )
-from agentflow.routing.clauses import is_about_text
-from agentflow.routing.table import Table
+from agentflow.routing.clauses import Table, is_about_text
 
 ORDER = (
     Phase.REFINEMENT,
@@ -66,7 +64,11 @@ def find_next_phase(task: TaskState) -> Phase | None:
 
 def list_phases_beside(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
     """Return the phases that run together with a phase: both judges, unless the task is sequential."""
-    if phase is not Phase.REVIEW or task.sequential or task.get_gate(Phase.VERIFICATION).status not in _OPEN:
+    if (
+        phase is not Phase.REVIEW
+        or task.options.sequential
+        or task.get_gate(Phase.VERIFICATION).status not in _OPEN
+    ):
         return (phase,)
     return JUDGING
 
@@ -79,7 +81,7 @@ def may_retry(task: TaskState) -> bool:
 def is_to_be_proved(task: TaskState) -> bool:
     """Return whether a change passed, and only for want of tests with a caveat, so that a round is due."""
     verdict = task.verdict
-    if verdict is None or not verdict.passed or task.proving >= task.prove_rounds or task.is_found:
+    if verdict is None or not verdict.passed or task.proving >= task.options.prove_rounds or task.is_found:
         return False
     is_last = task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED
     return is_last and verdict.is_testable and all(map(Caveat.UNPROVED.is_named_in, verdict.caveats))
@@ -97,7 +99,7 @@ def enter_phase(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
     if task.current_phase in JUDGING and phase is Phase.IMPLEMENTATION:
         again = _new_iteration(task)
         if is_to_be_proved(task):  # what stands is kept; the round counts as part of its iteration
-            stands = StandingChange(**copy_shared(task, StandingChange), run=task.runs)
+            stands = StandingChange(**task.get_values(StandingChange.__struct_fields__), run=task.runs)
             again = again.replace(iteration=task.iteration, proving=task.proving + 1, stands=stands)
         task = again
     gate = Gate(status=GateStatus.IN_PROGRESS, timestamp=timestamp)
@@ -109,7 +111,7 @@ def _new_iteration(task: TaskState) -> TaskState:
     reopened = {
         phase: Gate(status=GateStatus.PENDING)
         for phase in JUDGING
-        if task.get_gate(phase).status is not GateStatus.SKIPPED or task.get_gate(phase).agent
+        if phase in task.routing.steps or task.get_gate(phase).status is not GateStatus.SKIPPED
     }
     return task.replace(
         iteration=task.iteration + 1,
@@ -117,6 +119,8 @@ def _new_iteration(task: TaskState) -> TaskState:
         change=None,
         review=None,
         judgement=None,
+        judges=None,
+        judge_tests=(),
         verdict=None,
         asked=(),
     )
@@ -126,9 +130,9 @@ def set_route(task: TaskState, route: str, steps: tuple[Phase, ...]) -> TaskStat
     """Return the task on a route: a change is always verified, phases without a role are skipped."""
     due = {Phase.REFINEMENT, *steps, *((Phase.VERIFICATION,) if Phase.IMPLEMENTATION in steps else ())}
     why = dict.fromkeys(ORDER, f"route: {route}")
-    if task.explored:
+    if task.options.explored:
         why[Phase.EXPLORATION] = "--context: an earlier exploration is used"
-    if task.wants_review is False:
+    if task.options.wants_review is False:
         why[Phase.REVIEW] = "--no-review"
     gates = {phase: Gate(status=GateStatus.SKIPPED, message=why[phase]) for phase in ORDER}
     gates |= {phase: Gate(status=GateStatus.PENDING) for phase in ORDER if phase in due}
@@ -137,7 +141,7 @@ def set_route(task: TaskState, route: str, steps: tuple[Phase, ...]) -> TaskStat
 
 def add_step(task: TaskState, phase: Phase) -> TaskState:
     """Return the task with one more phase; gates that are decided stay so."""
-    steps = tuple(one for one in ORDER if one in (*task.steps, phase))
+    steps = tuple(one for one in ORDER if one in (*task.routing.steps, phase))
     is_skipped = task.get_gate(phase).status is GateStatus.SKIPPED
     task = task.with_gate(phase, Gate(status=GateStatus.PENDING)) if is_skipped else task
     return task.replace(steps=steps)
@@ -145,7 +149,7 @@ def add_step(task: TaskState, phase: Phase) -> TaskState:
 
 def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]:
     """Return the task on the route of its words, and the event of its classification."""
-    if task.focus is not None:
+    if task.options.focus is not None:
         return _explore_deeply(task)
     found = classify_words(task, table)
     steps = _steps_for(task, found)
@@ -169,22 +173,24 @@ def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]
 
 def classify_words(task: TaskState, table: Table) -> Classification:
     """Return the classification of a task's words, in the class that the person named, if any."""
-    found = classify((task.invoked.purpose if task.invoked else "") or task.task, table)
+    found = classify((task.options.invoked.purpose if task.options.invoked else "") or task.task, table)
     is_change = Phase.IMPLEMENTATION in found.steps
-    named = task.named_class or ("" if is_change or not task.plan_mode else Complexity.IMPLEMENTATION)
+    named = task.options.named_class or (
+        "" if is_change or not task.options.plan_mode else Complexity.IMPLEMENTATION
+    )
     return use_named_class(found, named, table) if named else found
 
 
 def skip_roles_before(task: TaskState) -> tuple[TaskState, Classified]:
     """Return the task without the roles before the implementer, whose change is found already."""
     skipped = (Phase.EXPLORATION, Phase.PLANNING, *((Phase.REVIEW,) if task.model == "repair" else ()))
-    steps = tuple(phase for phase in task.steps if phase not in skipped)
+    steps = tuple(phase for phase in task.routing.steps if phase not in skipped)
     reason = "the built-in repair engine found a change"
     event = Classified(
-        complexity=task.task_complexity, route=task.route, score=0, reasons=(reason,), steps=steps
+        complexity=task.task_complexity, route=task.routing.route, score=0, reasons=(reason,), steps=steps
     )
     decided = {Phase.REFINEMENT: task.get_gate(Phase.REFINEMENT)}
-    return set_route(task.replace(gates=decided), task.route, steps), event
+    return set_route(task.replace(gates=decided), task.routing.route, steps), event
 
 
 def _explore_deeply(task: TaskState) -> tuple[TaskState, Classified]:
@@ -198,15 +204,15 @@ def _explore_deeply(task: TaskState) -> tuple[TaskState, Classified]:
 
 def _steps_for(task: TaskState, found: Classification) -> tuple[Phase, ...]:
     steps = {*found.steps}
-    if task.wants_review and Phase.IMPLEMENTATION in steps:
+    if task.options.wants_review and Phase.IMPLEMENTATION in steps:
         steps.add(Phase.REVIEW)
-    if task.wants_review is False:
+    if task.options.wants_review is False:
         steps.discard(Phase.REVIEW)
-    if task.wants_plan and Phase.IMPLEMENTATION in steps:
+    if task.options.wants_plan and Phase.IMPLEMENTATION in steps:
         steps |= {Phase.EXPLORATION, Phase.PLANNING}
-    if task.plan_mode:
+    if task.options.plan_mode:
         steps.add(Phase.PLANNING)
-    if (task.explored or task.plan_mode) and Phase.IMPLEMENTATION in steps:
+    if (task.options.explored or task.options.plan_mode) and Phase.IMPLEMENTATION in steps:
         steps.discard(Phase.EXPLORATION)
     return tuple(phase for phase in Phase if phase in steps)
 
@@ -234,16 +240,16 @@ def _raise_class(
     """Return the task in the class of its size or risk, with the judges of that class, if it is higher."""
     before = task.task_complexity
     complexity = choose_higher(before, Complexity.COMPLEX if risks else size)
-    if complexity is before and not (risks and not task.forced):
+    if complexity is before and not (risks and not task.routing.forced):
         return task, None
-    needs_review = task.review_required or Requirement.REVIEW in table.list_required(complexity)
+    needs_review = task.routing.review_required or Requirement.REVIEW in table.list_required(complexity)
     task = task.replace(
-        task_complexity=complexity, forced=task.forced or bool(risks), review_required=needs_review
+        task_complexity=complexity, forced=task.routing.forced or bool(risks), review_required=needs_review
     )
-    if needs_review and task.wants_review is not False:
+    if needs_review and task.options.wants_review is not False:
         task = add_step(task, Phase.REVIEW)
     task = add_step(task, Phase.VERIFICATION)
     reasons = risks or (f"{files} files",)
     return task, Classified(
-        complexity=complexity, route=task.route, score=0, reasons=reasons, steps=task.steps
+        complexity=complexity, route=task.routing.route, score=0, reasons=reasons, steps=task.routing.steps
     )

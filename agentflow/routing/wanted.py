@@ -74,6 +74,22 @@ _TEST_NAME = regex(r"(?<![\w/])(?:test_\w+|\w+_test)\b(?![./]\w)")
 """A test as people name it, which is no file."""
 
 
+_DOCUMENTS = regex(
+    r"\b(?:docs|document(?:s|ed|ing|ation)?|readme|changelog|docstrings?|guide|manual)\b|\.(?:md|rst|adoc)\b",
+    re.IGNORECASE,
+)
+
+
+def drop_companions(text: str) -> str:
+    """Return a text without the tests and documents that it wants beside something else."""
+    return _COMPANION.sub(" ", text)
+
+
+def asks_for_documents(task: str) -> bool:
+    """Return whether a task speaks of documents or changes to them."""
+    return bool(_DOCUMENTS.search(drop_quoted(task)))
+
+
 def find_wanted(task: str, texts: Iterable[str] = (), checks: Iterable[str] = ()) -> Wanted:
     """Return what a task asks for; one that names a changed file which holds no code asks for text.
 
@@ -94,7 +110,7 @@ def _names_one(text: str, paths: Iterable[str]) -> bool:
 def _find_by_words(text: str) -> Wanted:
     names_test = bool(_TEST_NAME.search(text))
     text = _NAME_IN_CODE.sub(" ", text)
-    rest = _COMPANION.sub(" ", text)
+    rest = drop_companions(text)
     text = rest if regex(r"\w").search(rest) else text
     if _LEADS.match(text):
         return Wanted.FORM

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from agentflow.core.evidence import TestCounts, TestOutcome, TestResults
+from agentflow.core.languages import CheckRule
 from agentflow.core.regex import regex
 from agentflow.runners.runner import FAILED, PASSED, SKIPPED, TestRunner, count_tests
 
@@ -32,4 +33,20 @@ def _find_outcome(word: str) -> TestOutcome:
     return SKIPPED if "Skipped" in word or "Disabled" in word else FAILED
 
 
-RUNNERS = (TestRunner(name="CTest", named=r"\bctest\b", one={"ctest": "{} -R NAME"}, read=_read),)
+CTEST = TestRunner(
+    name="CTest",
+    language="C++",
+    rules=(
+        CheckRule(
+            command="cmake -S . -B build && cmake --build build "
+            "&& ctest --test-dir build --output-on-failure",
+            manifest=("CMakeLists.txt",),
+            unless=("Makefile", "makefile", "GNUmakefile"),
+            says=r"(?im)^\s*(?:enable_testing|add_test|\w+_discover_tests|include\s*\(\s*CTest)\b",
+            programs=(("cmake", "python3 -m pip install cmake"),),
+        ),
+    ),
+    named=r"\bctest\b",
+    one={"ctest": "{} -R NAME"},
+    read=_read,
+)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from agentflow.core.check_command import CommandPart, join_parts, split_command
 from agentflow.core.regex import regex
-from agentflow.runners.python import read_run
+from agentflow.runners.python import read_python_run
 
 _WORD = regex(r"(?<![^\s(;&|])(?:'([\w./][^'\n]*)'|([\w./][\w./@%+:,-]*))(?![^\s);&|])")
 """A word of a command that may be a path; an option is none."""
@@ -63,5 +63,5 @@ def _has_tests(folder: str, tests: Iterable[str], others: Iterable[str]) -> bool
 
 
 def _is_pytest(part: CommandPart) -> bool:
-    run = read_run(part)
+    run = read_python_run(part)
     return run is not None and run.is_pytest

@@ -4,8 +4,9 @@ import json
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from agentflow.core.check_command import Words, count_variables
+from agentflow.core.check_command import CommandWords, count_variables
 from agentflow.core.evidence import TestOutcome, TestResults
+from agentflow.core.languages import CheckRule
 from agentflow.core.regex import regex
 from agentflow.runners.runner import ERROR, FAILED, PASSED, SKIPPED, TestRunner, count_tests
 
@@ -15,7 +16,7 @@ _VERBOSE = regex(r" *--- (?P<word>PASS|FAIL|SKIP): (?P<test>\S+) \(\d+\.\d+s\)")
 _END = regex(r"(?:ok  |FAIL)\t(?P<package>\S+)\t\S+.*")
 
 
-def ask_for_json(words: Words) -> Words:
+def ask_for_json(words: CommandWords) -> CommandWords:
     """Return a run of `go test` that tells each event as JSON."""
     at = count_variables(words) + 2
     is_go = words[at - 2 : at] == ("go", "test") and "-json" not in words
@@ -28,7 +29,7 @@ def undo_json(output: str) -> str:
     return "".join(str(event.get("Output", "")) if event else row for row, event in rows)
 
 
-def read_json(output: str) -> TestResults | None:
+def read_go_events(output: str) -> TestResults | None:
     """Return the tests of `go test -json`, a package that did not load among them."""
     events = [event for row in output.splitlines() if (event := _read_event(row))]
     found: dict[str, TestOutcome] = {}
@@ -68,12 +69,19 @@ def _read_verbose(rows: Sequence[str]) -> TestResults | None:
     return count_tests(found) if found and any(row.startswith("=== RUN ") for row in rows) else None
 
 
-RUNNERS = (
-    TestRunner(
-        name="go",
-        named=r"\bgo test\b",
-        one={"go test ./...": "go test ./FOLDER -run NAME"},
-        tell=ask_for_json,
-        read=_read_verbose,
+GO_TEST = TestRunner(
+    name="go",
+    language="Go",
+    rules=(
+        CheckRule(
+            command="go test ./...",
+            manifest=("go.mod",),
+            files="**/*_test.go",
+            programs=(("go", "install the Go toolchain"),),
+        ),
     ),
+    named=r"\bgo test\b",
+    one={"go test ./...": "go test ./FOLDER -run NAME"},
+    tell=ask_for_json,
+    read=_read_verbose,
 )

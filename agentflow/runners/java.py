@@ -1,19 +1,41 @@
 """Java and Kotlin: Maven and Gradle."""
 
+from agentflow.core.languages import CheckRule
 from agentflow.runners.runner import TestRunner
 
 _SUREFIRE = r"Tests run: (?P<total>\d+), Failures: (?P<failed>\d+), Errors: (?P<errors>\d+), "
-RUNNERS = (
-    TestRunner(
-        name="Maven",
-        leaves="*/target/*-reports/TEST-*.xml",
-        total=rf"(?:\[\w+\] )?{_SUREFIRE}Skipped: (?P<skipped>\d+)",
-        adds_up=True,
-        one={"mvn": "{} -Dtest=CLASS#METHOD"},
+_JDK = ("java", "install a JDK")
+MAVEN = TestRunner(
+    name="Maven",
+    language="Java",
+    rules=(
+        CheckRule(
+            command="mvn -B test",
+            manifest=("pom.xml",),
+            files="**/src/test/**",
+            programs=(("mvn", "install Maven"),),
+            wrapper="mvnw",
+            runtime=_JDK,
+        ),
     ),
-    TestRunner(
-        name="Gradle",
-        leaves="*/build/test-results/*/TEST-*.xml",
-        one={"gradle": "{} --tests CLASS.METHOD"},
+    leaves="*/target/*-reports/TEST-*.xml",
+    total=rf"(?:\[\w+\] )?{_SUREFIRE}Skipped: (?P<skipped>\d+)",
+    adds_up=True,
+    one={"mvn": "{} -Dtest=CLASS#METHOD"},
+)
+GRADLE = TestRunner(
+    name="Gradle",
+    language="Java",
+    rules=(
+        CheckRule(
+            command="gradle --no-daemon test",
+            manifest=("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
+            files="**/src/test/**",
+            programs=(("gradle", "install Gradle"),),
+            wrapper="gradlew",
+            runtime=_JDK,
+        ),
     ),
+    leaves="*/build/test-results/*/TEST-*.xml",
+    one={"gradle": "{} --tests CLASS.METHOD"},
 )

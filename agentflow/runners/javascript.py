@@ -101,40 +101,38 @@ def drop_npm_hooks(command: str) -> str:
 
 _PLACE = r"(?:node (?:--[\w=-]+ )*)?(?:(?:\./)?node_modules/(?:\.bin/|jest/bin/|vitest/))?"
 STARTS_NODE = regex(r"\b(?:node|npm|npx|pnpm|yarn|bun|mocha|jest|vitest)\b")
-RUNNERS = (
-    TestRunner(
-        name="jest",
-        program=rf"{_PLACE}jest(?:\.m?js)?",
-        report="--json --outputFile={place}.json",
-        one={"jest": "{} FILE -t NAME"},
-    ),
-    TestRunner(
-        name="vitest",
-        program=rf"{_PLACE}vitest(?:\.m?js)?",
-        report="--reporter=default --reporter=json --outputFile.json={place}.json",
-        one={"vitest": "{} FILE -t NAME"},
-    ),
-    TestRunner(
-        name="scripts of package.json",
-        one={
-            "npm test": "{} -- FILE",
-            **dict.fromkeys(("pnpm test", "yarn test", "bun run test"), "{} FILE"),
-        },
-        read=_read,
-        is_reported=True,
-    ),
-    TestRunner(
-        name="bun",
-        program="bun test",
-        report="--reporter=junit --reporter-outfile={place}.xml",
-        one={"bun test": "{} FILE -t NAME"},
-    ),
-    TestRunner(
-        name="deno",
-        program="deno test",
-        report="--junit-path={place}.xml",
-        total=r"(?:ok|FAILED) \| (?P<passed>\d+) passed(?: \([^)]*\))? \| (?P<failed>\d+) failed"
-        r"(?: \([^)]*\))?(?: \| (?P<skipped>\d+) ignored)?.*",
-        one={"deno test": "{} FILE --filter NAME"},
-    ),
+JEST = TestRunner(
+    name="jest",
+    program=rf"{_PLACE}jest(?:\.m?js)?",
+    report="--json --outputFile={place}.json",
+    one={"jest": "{} FILE -t NAME"},
+)
+VITEST = TestRunner(
+    name="vitest",
+    program=rf"{_PLACE}vitest(?:\.m?js)?",
+    report="--reporter=default --reporter=json --outputFile.json={place}.json",
+    one={"vitest": "{} FILE -t NAME"},
+)
+PACKAGE_SCRIPTS = TestRunner(
+    name="scripts of package.json",
+    one={
+        "npm test": "{} -- FILE",
+        **dict.fromkeys(("pnpm test", "yarn test", "bun run test"), "{} FILE"),
+    },
+    read=_read,
+    is_reported=True,
+)
+BUN_TEST = TestRunner(
+    name="bun",
+    program="bun test",
+    report="--reporter=junit --reporter-outfile={place}.xml",
+    one={"bun test": "{} FILE -t NAME"},
+)
+DENO_TEST = TestRunner(
+    name="deno",
+    program="deno test",
+    report="--junit-path={place}.xml",
+    total=r"(?:ok|FAILED) \| (?P<passed>\d+) passed(?: \([^)]*\))? \| (?P<failed>\d+) failed"
+    r"(?: \([^)]*\))?(?: \| (?P<skipped>\d+) ignored)?.*",
+    one={"deno test": "{} FILE --filter NAME"},
 )

@@ -10,7 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agentflow.core.check_command import CommandPart, Words, edit_runs
+from agentflow.core.check_command import CommandPart, CommandWords, edit_runs
 from agentflow.core.evidence import TestOutcome, TestResults
 from agentflow.core.regex import regex
 from agentflow.runners.import_errors import find_import_error
@@ -38,9 +38,9 @@ _IMPORT_PATH = regex(r"\bPYTHONPATH=(\S*)")
 class PythonRun(NamedTuple):
     """A run of tests that can be narrowed, by the words of its command."""
 
-    start: Words
+    start: CommandWords
     """What starts it, with what decides how tests are found."""
-    search: Words
+    search: CommandWords
     """Where pytest looks for them, or how unittest does."""
     is_pytest: bool
 
@@ -50,7 +50,7 @@ class PythonRun(NamedTuple):
 
 
 @cache
-def read_run(part: CommandPart) -> PythonRun | None:
+def read_python_run(part: CommandPart) -> PythonRun | None:
     """Return how a part of a check runs Python tests; None where it does more, or other things."""
     words = part.words
     at = _find_quiet(words)
@@ -61,20 +61,20 @@ def read_run(part: CommandPart) -> PythonRun | None:
     return PythonRun(words[:start], words[start:], is_pytest=False) if is_known else None
 
 
-def _find_quiet(words: Words) -> int:
+def _find_quiet(words: CommandWords) -> int:
     """Return the place behind `pytest -q` in a command; 0 where it has none."""
     pairs = enumerate(pairwise(words))
     found = (at + 2 for at, (name, option) in pairs if _is(name, "pytest") and option == _QUIET)
     return next(found, 0)
 
 
-def _skip_kept(words: Words, at: int) -> int:
+def _skip_kept(words: CommandWords, at: int) -> int:
     while at < len(words) and (words[at].startswith(_KEPT) or words[at] == "-m"):
         at += 1 + (words[at] == "-m")
     return at
 
 
-def _find_unittest(words: Words) -> int:
+def _find_unittest(words: CommandWords) -> int:
     """Return the place behind the words that start unittest; 0 where there are none."""
     found = (
         at + 2
@@ -88,7 +88,7 @@ def _is(word: str, name: str) -> bool:
     return word.rpartition("/")[2] == name
 
 
-def name_each_test(words: Words) -> Words:
+def name_each_test(words: CommandWords) -> CommandWords:
     """Return a run of unittest that names each test."""
     at = _find_unittest(words)
     if not at or any(word.partition("=")[0] in _VERBOSE for word in words[at:]):
@@ -101,7 +101,7 @@ def name_each_test(words: Words) -> Words:
 def add_options(command: str, options: str) -> str:
     """Return a command in which each `pytest -q` has further options."""
 
-    def add(words: Words) -> Words:
+    def add(words: CommandWords) -> CommandWords:
         at = _find_quiet(words)
         return (*words[:at], options, *words[at:]) if at else words
 
@@ -139,7 +139,7 @@ def drop_interpreter(command: str) -> str:
 
 def run_file(part: CommandPart, path: str) -> CommandPart | None:
     """Return a part that runs only the tests of a file in its folder; pytest prints no tracebacks of them."""
-    run, name = read_run(part), shlex.quote(path.removeprefix(part.folder))
+    run, name = read_python_run(part), shlex.quote(path.removeprefix(part.folder))
     if run is None:
         return None
     option = "--tb=no" if run.is_pytest else "-v"
@@ -212,9 +212,7 @@ def _test_id(place: re.Match[str]) -> str:
     return dotted if dotted.endswith(f".{name}") else f"{dotted}.{name}"
 
 
-RUNNERS = (
-    TestRunner(name="pytest", named=r"\bpytest\b", tells_all=True),
-    TestRunner(
-        name="unittest", named=r"-m unittest\b|\bmanage\.py test\b", tells_all=True, tell=name_each_test
-    ),
+PYTEST = TestRunner(name="pytest", named=r"\bpytest\b", tells_all=True)
+UNITTEST = TestRunner(
+    name="unittest", named=r"-m unittest\b|\bmanage\.py test\b", tells_all=True, tell=name_each_test
 )

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from agentflow.core.check_command import Words
+from agentflow.core.check_command import CommandWords
 from agentflow.core.evidence import TestCounts, TestOutcome, TestResults
+from agentflow.core.languages import CheckRule
 from agentflow.core.record import Record
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
@@ -17,6 +18,10 @@ class TestRunner(Record):
     """One runner, or one way to start several."""
 
     name: str
+    language: str = ""
+    """Its name in `core/languages.py`, where that has manifests by which the tests are found."""
+    rules: tuple[CheckRule, ...] = ()
+    """The manifests by which they are, the command, and what it needs; the first that fits counts."""
     named: str = ""
     """An expression for what a command says that starts it, where more than its exit code has to be told."""
     program: str = ""
@@ -33,7 +38,7 @@ class TestRunner(Record):
     """Each such line is of other tests; else the last one counts."""
     one: dict[str, str] = {}
     """How one test is run, `{}` the command, by a part of the command that shows the runner."""
-    tell: Callable[[Words], Words] | None = None
+    tell: Callable[[CommandWords], CommandWords] | None = None
     """The same run, made to tell of each test."""
     read: Callable[[Sequence[str]], TestResults | None] | None = None
     """The tests that it printed, by its lines without colours; None where it printed none."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from agentflow.core.evidence import TestCounts, TestOutcome, TestResults
+from agentflow.core.languages import CheckRule
 from agentflow.core.regex import regex
 from agentflow.runners.runner import (
     ERROR,
@@ -62,4 +63,18 @@ def _read(rows: Sequence[str]) -> TestResults | None:
     return TestResults(outcomes=outcomes if is_whole else {}, counts=number)
 
 
-RUNNERS = (TestRunner(name="cargo", named=r"\bcargo test\b", one={"cargo test": "{} NAME"}, read=_read),)
+CARGO_TEST = TestRunner(
+    name="cargo",
+    language="Rust",
+    rules=(
+        CheckRule(
+            command="cargo test",
+            manifest=("Cargo.toml",),
+            says=r"#\[(?:\w+::)*(?:test|rstest|test_case)\b|\bproptest!",
+            programs=(("cargo", "install the Rust toolchain"),),
+        ),
+    ),
+    named=r"\bcargo test\b",
+    one={"cargo test": "{} NAME"},
+    read=_read,
+)

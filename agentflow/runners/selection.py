@@ -5,14 +5,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from agentflow.core.check_command import CommandPart, find_part, join_parts, split_command
+from agentflow.core.check_command import CommandPart, find_part, split_command
 from agentflow.core.errors import InvalidInput
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.test_ids import find_id_prefix, get_test_file
 from agentflow.core.tool import TestSelection
-from agentflow.runners.python import read_run
+from agentflow.runners.python import read_python_run
 from agentflow.runners.scripts import ReadFile, find_script
 from agentflow.runners.table import get_form
 
@@ -33,16 +33,18 @@ def narrow(check: Check, tests: Collection[str], options: str = "") -> Check:
 
     `options` are given to pytest.
     """
-    parts = split_command(check.command)
-    if check.name is not CheckName.TESTS or not any(map(read_run, parts)):
+    parts = check.parts
+    if check.name is not CheckName.TESTS or not any(map(read_python_run, parts)):
         return check
-    owned = {part: {test for test in tests if _owns(part, parts, test)} for part in parts if read_run(part)}
+    owned = {
+        part: {test for test in tests if _owns(part, parts, test)} for part in parts if read_python_run(part)
+    }
     others = {*tests}.difference(*owned.values())
     runs = [part for part in parts if owned.get(part, others)]
     is_fit = bool(runs) and not any(test.startswith(_OPTIONS) for test in tests)
     narrowed = (_narrow_part(part, owned[part], options) if part in owned else part for part in runs)
-    command = join_parts(narrowed) if is_fit else ""
-    return check.replace(command=command) if 0 < len(command) < _MOST_CHARS else check
+    found = check.run_parts(narrowed) if is_fit else check
+    return found if len(found.command) < _MOST_CHARS else check
 
 
 def narrow_quietly(check: Check, tests: Collection[str]) -> Check:
@@ -52,13 +54,15 @@ def narrow_quietly(check: Check, tests: Collection[str]) -> Check:
 
 def find_python_part(check: Check, path: str) -> CommandPart | None:
     """Return the part of a check that runs the Python tests in a file, or None."""
-    return find_part(filter(read_run, split_command(check.command)), path)
+    return find_part(filter(read_python_run, check.parts), path)
 
 
 def are_python_tests(check: Check, tests: Iterable[str]) -> bool:
     """Return whether a known run of Python tests, a part of a check, has each of some tests."""
-    parts = split_command(check.command)
-    return all(any(read_run(part) and _owns(part, parts, test) for part in parts) for test in tests)
+    return all(
+        any(read_python_run(part) and _owns(part, check.parts, test) for part in check.parts)
+        for test in tests
+    )
 
 
 def _owns(part: CommandPart, parts: Iterable[CommandPart], test: str) -> bool:
@@ -66,16 +70,16 @@ def _owns(part: CommandPart, parts: Iterable[CommandPart], test: str) -> bool:
 
     Where other runners run as well, a test of pytest is known by the ending of its file.
     """
-    run, path = read_run(part), get_test_file(test)
+    run, path = read_python_run(part), get_test_file(test)
     is_pytest = run is not None and run.is_pytest
-    if not path.endswith(".py") and not ("::" in test and all(map(read_run, parts))):
+    if not path.endswith(".py") and not ("::" in test and all(map(read_python_run, parts))):
         return run is not None and not is_pytest and "::" not in test and "/" not in test
-    mine = find_part(filter(read_run, parts), path)
+    mine = find_part(filter(read_python_run, parts), path)
     return mine is not None and mine.folder == part.folder and is_pytest
 
 
 def _narrow_part(part: CommandPart, tests: Collection[str], options: str) -> CommandPart:
-    run = read_run(part)
+    run = read_python_run(part)
     assert run is not None
     if run.is_pytest:
         inside = {test.removeprefix(part.folder) for test in tests}
@@ -118,8 +122,8 @@ def _read_part(part: CommandPart) -> Iterable[str]:
 
 def describe_one_test(check: Check) -> str:
     """Return the command for one test, with placeholders in capitals; empty for an unknown runner."""
-    for part in split_command(check.command):
-        run, form = read_run(part), get_form(part.command).format(part.command)
+    for part in check.parts:
+        run, form = read_python_run(part), get_form(part.command).format(part.command)
         if run:
             form = " ".join((*run.start, *(("FILE",) if run.is_pytest else run.search), "-k", "NAME"))
         if form:
@@ -166,7 +170,7 @@ def select_tests(
         raise InvalidInput(f"at most {_MOST_ITEMS} ids and paths: name a folder, or use pattern")
     if wanted == TestSelection():
         return check, ()
-    parts, runs, whole = split_command(check.command), list[CommandPart](), list[str]()
+    parts, runs, whole = check.parts, list[CommandPart](), list[str]()
     for part in parts:
         own = [item for item in items if _takes(part, parts, item)]
         if items and not own:
@@ -176,7 +180,7 @@ def select_tests(
         whole += () if found else (part.text,)
     if not runs:
         raise InvalidInput("no part of the tests runs these")
-    return check.replace(command=join_parts(runs)), tuple(whole)
+    return check.run_parts(runs), tuple(whole)
 
 
 def _read_id(test: str, files: Collection[str]) -> _Item:
@@ -190,7 +194,9 @@ def _takes(part: CommandPart, parts: Collection[CommandPart], item: _Item) -> bo
     if not item.path:
         return True
     suffix = PurePosixPath(item.path).suffix
-    alike = [each for each in parts if not suffix or bool(read_run(each)) == (suffix == ".py")] or parts
+    alike = [
+        each for each in parts if not suffix or bool(read_python_run(each)) == (suffix == ".py")
+    ] or parts
     owner = find_part(alike, item.path)
     return owner is not None and part.folder == owner.folder and part in alike
 
@@ -200,7 +206,7 @@ def _select(part: CommandPart, items: list[_Item], pattern: str, read: ReadFile)
     inside = [
         item.replace(path=item.path.removeprefix(part.folder) or ".") if item.path else item for item in items
     ]
-    run = read_run(part)
+    run = read_python_run(part)
     if run and run.is_pytest:
         places = [_quote(item.node) for item in inside if item.path]
         names = [item.name.rpartition("::")[2] for item in inside if not item.path]

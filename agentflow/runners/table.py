@@ -9,7 +9,7 @@ from functools import cache, reduce
 from importlib import import_module
 from pathlib import Path
 
-from agentflow.core.check_command import Words, edit_runs, join_parts, split_command
+from agentflow.core.check_command import CommandWords, edit_runs, join_parts, split_command
 from agentflow.core.evidence import TestCounts, TestResults
 from agentflow.core.regex import regex
 from agentflow.redact import strip_colours
@@ -24,13 +24,13 @@ _OWN_REPORT = regex(
 
 @cache
 def list_runners() -> tuple[TestRunner, ...]:
-    """Return the runners of all modules beside this one, by `RUNNERS` in each."""
+    """Return the runners that the modules beside this one define, in the order of their names."""
     place = Path(__file__).parent
     modules = (import_module(f"agentflow.runners.{each.name}") for each in pkgutil.iter_modules([str(place)]))
-    return tuple(runner for module in modules for runner in getattr(module, "RUNNERS", ()))
+    return tuple(each for module in modules for each in vars(module).values() if isinstance(each, TestRunner))
 
 
-def find_named(command: str) -> tuple[TestRunner, ...]:
+def find_named_runners(command: str) -> tuple[TestRunner, ...]:
     """Return the runners that a command names, of those of which more is known than how they report."""
     return tuple(each for each in list_runners() if each.named and regex(each.named).search(command))
 
@@ -39,7 +39,7 @@ def tell_each_test(command: str) -> str:
     """Return a command in which each runner tells of each test."""
     tellers = [each.tell for each in list_runners() if each.tell]
 
-    def tell(words: Words) -> Words:
+    def tell(words: CommandWords) -> CommandWords:
         return reduce(lambda found, ask: ask(found), tellers, words)
 
     return edit_runs(command, tell)

@@ -1,12 +1,16 @@
 """The variables of a command: the repository's environment is first on PATH, ours there if need be."""
 
+import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from agentflow.core.languages import LANGUAGES, CompilerCache
+from agentflow.core.record import Record
 from agentflow.parse import expand_home
 from agentflow.sandbox.profile import PYTHON_ENVIRONMENTS
 
@@ -74,13 +78,11 @@ def find_environment(root: Path, *below: Path) -> Path | None:
 
 
 def is_python_environment(folder: Path | str) -> bool:
-    """Return whether a folder is a Python environment, as venv or conda makes one."""
     # a folder that we may not enter is no error
     return any(os.access(f"{folder}/{mark}", os.F_OK) for mark in ("pyvenv.cfg", "conda-meta"))
 
 
 def find_program(name: str, root: Path) -> str | None:
-    """Return the path of a program that a command may use, or None."""
     return shutil.which(name, path=find_variables(root)["PATH"])
 
 
@@ -139,3 +141,96 @@ def _is_ours(folder: Path, root: Path) -> bool:
     prefix = Path(sys.prefix).resolve()
     isolated = sys.prefix != sys.base_prefix
     return isolated and folder.resolve() == prefix and (root / ".venv").resolve() != prefix
+
+
+_DAY = 86_400.0
+_FIRST_SECONDS, _NEXT_SECONDS = 600.0, 30.0
+_FILLED, _TRIED = "filled\n", "tried\n"
+
+
+class BuildCache(Record):
+    language: str
+    rule: CompilerCache
+    folder: Path
+    module: Path
+    """The folder of the repository in which the compiler is started to fill it."""
+
+    def find_mark(self, root: Path) -> Path | None:
+        """Return the file that says when the cache was last filled for a repository as it is now.
+
+        None where the compiler is not installed.
+        """
+        program = shutil.which(self.rule.fill[0].split()[0], path=find_outer_path(root))
+        if program is None:
+            return None
+        found = hashlib.sha256(str(self.module).encode())
+        for path in map(self.module.joinpath, self.rule.needs):
+            is_own = path.is_file() and not path.is_symlink()  # the target may be endless, in /proc
+            found.update(path.read_bytes() if is_own else b"\0")
+        found.update(repr((program, Path(program).stat().st_mtime)).encode())
+        return self.folder / self.rule.part / f"agentflow-{found.hexdigest()[:16]}"
+
+    def plan_fill(self, root: Path) -> "CacheFill | None":
+        """Return what would fill the cache; None where it was filled within the last day.
+
+        Go removes what it has not used for five. It keeps each package once that is compiled, so where a fill
+        did not succeed the next ones may be short: each goes on where the last one stopped.
+        """
+        mark = self.find_mark(root)
+        if mark is None:
+            return None
+        known = mark.read_text() if mark.is_file() and mark.stat().st_mtime > time.time() - _DAY else None
+        if known == _FILLED:
+            return None
+        return CacheFill(
+            mark=mark, seconds=_FIRST_SECONDS if known is None else _NEXT_SECONDS, language=self.language
+        )
+
+
+class CacheFill(Record):
+    language: str
+    mark: Path
+    """The file that says how the newest try ended."""
+    seconds: float
+    """The time it may take."""
+
+    def describe(self) -> str:
+        return f"filling {self.language}'s build cache, for at most {self.seconds:.0f} s"
+
+    def keep(self, *, is_filled: bool) -> None:
+        """Note how it ended; what was cut off from outside is not noted."""
+        self.mark.parent.mkdir(exist_ok=True)
+        self.mark.write_text(_FILLED if is_filled else _TRIED)
+
+
+def find_build_cache(root: Path, environ: Mapping[str, str]) -> BuildCache | None:
+    """Return the cache of the compiler that a repository needs, if that keeps one outside the repository."""
+    for language in LANGUAGES:
+        rule = language.compiler_cache
+        module = _find_module(root, language.manifests) if rule is not None else None
+        if rule is not None and module is not None:
+            folder = _find_folder(rule, environ)
+            is_inside = folder.resolve().is_relative_to(root.resolve())
+            if is_inside:
+                return None
+            return BuildCache(language=language.name, rule=rule, folder=folder, module=module)
+    return None
+
+
+def _find_module(root: Path, manifests: Iterable[str]) -> Path | None:
+    """Return the folder of a module: the root, or one near it.
+
+    A root with another manifest is hardly that of several modules, and may hold thousands of folders.
+    """
+    is_project = any((root / name).is_file() for each in LANGUAGES for name in each.manifests)
+    depths, top = ("", "*/") if is_project else ("", "*/", "*/*/"), root.resolve()
+    found = (path for depth in depths for name in manifests for path in sorted(root.glob(depth + name)))
+    own = (path.parent for path in found if path.is_file() and path.parent.resolve().is_relative_to(top))
+    return next(own, None)
+
+
+def _find_folder(rule: CompilerCache, environ: Mapping[str, str]) -> Path:
+    """Return where the compiler keeps its work; to it, a path that is not absolute names no place."""
+    usual = "Library/Caches" if sys.platform == "darwin" else ".cache"
+    said = (Path(environ.get(rule.variable, "")), Path(environ.get("XDG_CACHE_HOME", ""), rule.name))
+    return next((place for place in said if place.is_absolute()), expand_home("~") / usual / rule.name)

@@ -43,7 +43,7 @@ def record_begun(config: Path, folder: Path, task: TaskState) -> None:
         sum=hashlib.sha256(raw).hexdigest(),
         model=task.model,
         max_iterations=task.max_iterations,
-        budget=task.budget,
+        budget=task.options.budget,
     )
     place = _place(config, folder)
     with suppress(OSError):
@@ -59,7 +59,7 @@ def is_own(config: Path, folder: Path, task: TaskState) -> bool:
         raw = (folder / EVENTS).read_bytes()
     except (OSError, InvalidFile):
         return False
-    said = (task.model, task.max_iterations, task.budget)
+    said = (task.model, task.max_iterations, task.options.budget)
     is_said = said == (begun.model, begun.max_iterations, begun.budget)
     return is_said and hashlib.sha256(raw[: begun.size]).hexdigest() == begun.sum
 

@@ -10,7 +10,7 @@ from agentflow.core.events import StoredEvent
 from agentflow.core.record import Record, encode, to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.role import Plan, PlanStep
-from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState
+from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState, gather_parts
 from agentflow.frontmatter import dump_yaml, join, load_yaml, split, write_atomic
 from agentflow.parse import fit, parse
 from agentflow.redact import nest_text, redact_text, to_one_line
@@ -97,7 +97,7 @@ def _split_names(files: str | None) -> tuple[str, ...]:
 def read_task(path: Path) -> TaskState:
     """Return the state that a `task.md` shows. Raises InvalidFile, or CorruptState for a newer version."""
     head, _ = split(read_task_text(path), str(path))
-    return parse(TaskState, upgrade_fields(head, str(path)), str(path), lax=True)
+    return parse(TaskState, gather_parts(upgrade_fields(head, str(path))), str(path), lax=True)
 
 
 def read_task_text(path: Path) -> str:
@@ -112,8 +112,6 @@ _TORN = f"the last line of {EVENTS} was cut off when it was written, and is drop
 
 
 class Edits(Record):
-    """The differences between a `task.md` and what was written into it."""
-
     intent: Intent | None = None
     """The intent as it was edited; it counts."""
     notes: str | None = None
@@ -172,7 +170,7 @@ def _list_heads(folder: Path, happened: tuple[StoredEvent, ...]) -> list[dict[st
 
 def _read_back(fields: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the head of a state as it is read back; keys that an older version did not know are left out."""
-    state = to_builtins(fit(TaskState, upgrade_fields(fields, source)))
+    state = fit(TaskState, gather_parts(upgrade_fields(fields, source))).to_fields()
     shown = {key: state[key] for key in FRONTMATTER_KEYS if key in fields}
     read: dict[str, Any] = load_yaml(dump_yaml(shown), source)
     return read

@@ -20,7 +20,7 @@ from agentflow.symbols.read import (
     SymbolKind,
     read_symbols,
 )
-from agentflow.workspace.openat import find_opener, open_root
+from agentflow.workspace.path_guard import find_opener, open_root
 
 _SCHEMA = """
 PRAGMA journal_mode = WAL;

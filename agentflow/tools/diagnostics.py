@@ -19,7 +19,8 @@ _SECONDS = 2.0
 _MOST_CHARS = 1_000_000
 _MOST = 5
 _FINDING = regex(
-    r"(?m)^(?P<path>[^:\n(]+)(?::(?P<line>\d+)(?::\d+)?:?|\((?P<at>\d+),\d+\):?) (?P<said>\S.*)$"
+    r"(?m)^(?:vet: )?(?:\./)?(?P<path>[^:\n(]+)"
+    r"(?::(?P<line>\d+)(?::\d+)?:?|\((?P<at>\d+),\d+\):?) (?P<said>\S.*)$"
 )
 _NUMBER = regex(r"\d+")
 
@@ -28,7 +29,7 @@ class _Checker(Record):
     """A program that says quickly what is wrong with one file."""
 
     words: tuple[str, ...]
-    """How it is started, `{}` the file."""
+    """How it is started, `{}` the file and `{folder}` its folder."""
     suffixes: tuple[str, ...]
     settings: tuple[tuple[str, str], ...] = ()
     """The files that configure it, each with a text that only then stands in it."""
@@ -58,6 +59,20 @@ _CHECKERS = (
         is_told=False,
     ),
     _Checker(words=("gofmt", "-e", "-l"), suffixes=(".go",)),
+    _Checker(
+        words=("go", "vet", "./{folder}"),
+        suffixes=(".go",),
+        settings=(("go.mod", ""),),
+        needs_settings=True,
+        is_told=False,
+    ),
+    _Checker(  # where the repository's own target folder cannot be written
+        words=("cargo", "check", "-q", "--offline", "--message-format=short", "--target-dir=/tmp/target"),
+        suffixes=(".rs",),
+        settings=(("Cargo.lock", ""),),
+        needs_settings=True,
+        is_told=False,
+    ),
 )
 
 
@@ -71,9 +86,11 @@ def describe_new_problems(path: str, before: str, after: str, context: ToolConte
     old, broken = find_broken_lines(path, before), find_broken_lines(path, after)
     if broken and len(broken) > len(old):
         return f"\n! {path}:{min(broken - old or broken)}: it no longer parses from here"
-    checker = _choose_checker(path, context)
-    if checker is None:
-        return ""
+    both = (_choose_checker(path, context, is_told=is_told) for is_told in (True, False))
+    return "".join(_describe(each, path, before, after, context) for each in both if each)
+
+
+def _describe(checker: _Checker, path: str, before: str, after: str, context: ToolContext) -> str:
     name = checker.words[0]
     try:
         found = [*_list_new(checker, path, before, after, context)]
@@ -86,13 +103,14 @@ def describe_new_problems(path: str, before: str, after: str, context: ToolConte
     return "".join(f"\n! {name}: {line}" for line in (*found[:_MOST], *rest))
 
 
-def _choose_checker(path: str, context: ToolContext) -> _Checker | None:
-    """Return the installed checker of a file's language, a configured one first; none that was too slow."""
+def _choose_checker(path: str, context: ToolContext, *, is_told: bool) -> _Checker | None:
+    """Return the installed checker of a file or of its project, a configured one first, but no slow one."""
     suffix = PurePosixPath(path).suffix
     able = [
         each
         for each in _CHECKERS
         if suffix in each.suffixes
+        and each.is_told is is_told
         and each.words[0] not in context.shell.slow_checkers
         and _find_program(each.words[0], context)
     ]
@@ -134,7 +152,10 @@ def _ask(
     root = context.workspace.root
     program, *words = checker.words
     command = Command(
-        argv=(str(_find_program(program, context)), *(word.format(path) for word in words)),
+        argv=(
+            str(_find_program(program, context)),
+            *(word.format(path, folder=PurePosixPath(path).parent) for word in words),
+        ),
         cwd=str(root),
         timeout=max(until - time.monotonic(), 0.01),
     )

@@ -1,8 +1,11 @@
 """Read, Edit and Write."""
 
+import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from itertools import islice
 from typing import IO, Annotated, Any
 
@@ -17,7 +20,6 @@ from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.redact import MARK, redact_text
 from agentflow.tools.diagnostics import describe_new_problems
-from agentflow.tools.shown_files import show_file
 from agentflow.workspace.path_guard import MAX_READ_BYTES, suggest_near
 
 MAX_LINES = 2000
@@ -292,3 +294,155 @@ def _encode(path: str, file_text: FileText, text: str) -> bytes:
             f"{path} is {name}, in which {error.object[error.start]!a} cannot be written: "
             "leave it out, or convert the file first"
         ) from None
+
+
+_INDENT = re.compile(r"\n([ \t]+)\"")
+_PLACE = re.compile(r"cell-(\d{1,6})")
+
+
+class CellType(StrEnum):
+    CODE = "code"
+    MARKDOWN = "markdown"
+
+
+class CellEdit(StrEnum):
+    REPLACE = "replace"
+    INSERT = "insert"
+    DELETE = "delete"
+
+
+class NotebookEditInput(Record):
+    notebook_path: FilePath
+    new_source: str
+    cell_id: str | None = None
+    cell_type: CellType | None = None
+    edit_mode: CellEdit = CellEdit.REPLACE
+
+
+def edit_notebook(wanted: NotebookEditInput, context: ToolContext) -> Output:
+    """Replace, delete or insert a cell of a notebook, by its id or as cell-N from 0; insert is behind it."""
+    path = context.workspace.to_relative(wanted.notebook_path)
+    text = context.workspace.read(path).decode("utf-8", "replace")
+    try:
+        notebook = json.loads(text)
+        cells = notebook["cells"]
+        ids = [cell.get("id") for cell in cells]
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        raise InvalidInput(f"{path} is no notebook with cells") from None
+    place = _find_cell(wanted, path, ids)
+    match wanted.edit_mode:
+        case CellEdit.REPLACE:
+            cells[place] = _change(cells[place], wanted)
+        case CellEdit.INSERT:
+            new = {"cell_type": wanted.cell_type or CellType.CODE, "metadata": {}, "source": []}
+            names = (f"new-{number}" for number in range(len(ids) + 1))
+            named = {"id": next(name for name in names if name not in ids)} if any(ids) else {}
+            cells.insert(place + 1, _change({**named, **new}, wanted))
+        case CellEdit.DELETE:
+            del cells[place]
+    require_writable(path, context.role)
+    indent = _INDENT.search(text)
+    told = json.dumps(notebook, indent=indent[1] if indent else None, ensure_ascii=text.isascii())
+    context.workspace.write(path, f"{told}{chr(10) * text.endswith(chr(10))}".encode())
+    return Output(content=f"{wanted.edit_mode}: {path}, which has {len(cells)} cells now")
+
+
+def _find_cell(wanted: NotebookEditInput, path: str, ids: list[Any]) -> int:
+    """Return the place of the named cell; -1 for an insertion at the begin."""
+    if wanted.cell_id is None:
+        if wanted.edit_mode is CellEdit.INSERT:
+            return -1
+        raise InvalidInput("cell_id: names the cell to change")
+    if wanted.cell_id in ids:
+        return ids.index(wanted.cell_id)
+    found = _PLACE.fullmatch(wanted.cell_id)
+    if found is None or int(found[1]) >= len(ids):
+        named = ", ".join(str(known or f"cell-{place}") for place, known in enumerate(ids[:20]))
+        raise InvalidInput(f"{path} has no cell {wanted.cell_id}; there are: {named or 'none'}")
+    return int(found[1])
+
+
+def _change(cell: dict[str, Any], wanted: NotebookEditInput) -> dict[str, Any]:
+    """Return a cell with another source, and without what the old one gave."""
+    kind = wanted.cell_type or cell.get("cell_type", CellType.CODE)
+    is_list = not isinstance(cell.get("source"), str)
+    source: Any = wanted.new_source.splitlines(keepends=True) if is_list else wanted.new_source
+    kept = {key: value for key, value in cell.items() if key not in ("outputs", "execution_count")}
+    ran: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == CellType.CODE else {}
+    return {**kept, "cell_type": str(kind), "source": source, **ran}
+
+
+NOTEBOOK_EDIT = Tool(
+    name="NotebookEdit",
+    category=Category.FS,
+    effect=Effect.WRITE,
+    input=NotebookEditInput,
+    call=edit_notebook,
+    subjects={"notebook_path": Subject.PATH},
+    shows_file=True,
+)
+
+
+MOST_BYTES = 2_000_000
+MOST_PAGES = 20
+MOST_PIXELS = 8_000
+"""In width and height, beyond which providers refuse an image."""
+_HEAD_BYTES = 16
+_IMAGES: Mapping[str, re.Pattern[bytes]] = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n.{4}IHDR(?P<wide>.{4})(?P<high>.{4})", re.DOTALL),
+    "image/gif": re.compile(rb"GIF8[79]a(?P<wide>.{2})(?P<high>.{2})", re.DOTALL),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff.*?\xff[\xc0-\xc3]..\x08(?P<high>.{2})(?P<wide>.{2})", re.DOTALL),
+    "image/webp": re.compile(rb"RIFF.{4}WEBPVP8X.{8}(?P<wide>.{3})(?P<high>.{3})", re.DOTALL),
+}
+_STARTS = (b"\x89PNG\r\n", b"GIF8", b"\xff\xd8\xff", b"RIFF")
+_LITTLE = ("image/gif", "image/webp")
+_PDF = b"%PDF-"
+_PAGE = re.compile(rb"/Type\s*/Page(?![\w])")
+_COUNT = re.compile(rb"/Count\s+(\d{1,6})\b")
+
+
+def show_file(path: str, context: ToolContext) -> Output | None:
+    """Return an image or a PDF as the model sees it; None for another file. Raises InvalidInput."""
+    with suggest_near(context.workspace), context.workspace.open(path) as file:
+        head = file.read(_HEAD_BYTES)
+        is_pdf = head.startswith(_PDF)
+        is_image = head.startswith(_STARTS) and (head[:4] != b"RIFF" or head[8:12] == b"WEBP")
+        if not is_pdf and not is_image:
+            return None
+        kind = "pdf" if is_pdf else "image"
+        if kind not in context.shell.shows:
+            raise InvalidInput(f"{path} is {_NAMES[kind]}, which this model cannot be shown")
+        content = head + file.read(MOST_BYTES + 1 - len(head))
+    if len(content) > MOST_BYTES:
+        raise InvalidInput(
+            f"{path} is {_NAMES[kind]} of more than {MOST_BYTES // 1_000_000} MB, too large to show"
+        )
+    return _show_pdf(path, content) if is_pdf else _show_image(path, content)
+
+
+_NAMES = {"pdf": "a PDF", "image": "an image"}
+
+
+def _show_image(path: str, content: bytes) -> Output:
+    for kind, pattern in _IMAGES.items():
+        if found := pattern.match(content):
+            order = "little" if kind in _LITTLE else "big"
+            wide, high = (int.from_bytes(found[side], order) for side in ("wide", "high"))  # type: ignore[arg-type]
+            if max(wide, high) > MOST_PIXELS or not wide * high:
+                raise InvalidInput(f"{path} has {wide} x {high} pixels; at most {MOST_PIXELS} can be shown")
+            return _output(f"{path}: image, {wide} x {high}", kind, content)
+    raise InvalidInput(f"{path} is an image of a form that cannot be shown: convert it to PNG")
+
+
+def _show_pdf(path: str, content: bytes) -> Output:
+    told = max(map(int, _COUNT.findall(content)), default=MOST_PAGES)
+    pages = len(_PAGE.findall(content)) or told or MOST_PAGES  # they may lie in compressed objects
+    if pages > MOST_PAGES:
+        raise InvalidInput(
+            f"{path} has {pages} pages; at most {MOST_PAGES} are shown: take some out into a file"
+        )
+    return _output(f"{path}: PDF, about {pages} pages", f"application/pdf;pages={pages}", content)
+
+
+def _output(said: str, kind: str, content: bytes) -> Output:
+    return Output(content=said, shown=f"data:{kind};base64,{b64encode(content).decode()}")

@@ -15,9 +15,8 @@ from agentflow.parse import make_schema
 from agentflow.permissions.rules import SERVER_PREFIX, is_about_tool
 from agentflow.settings import Caller
 from agentflow.tools.files import EDIT, MULTI_EDIT, READ, WRITE
-from agentflow.tools.mutants import TRY_MUTANTS
 from agentflow.tools.remember import REMEMBER
-from agentflow.tools.run_tests import RUN_TESTS
+from agentflow.tools.run_tests import RUN_TESTS, TRY_MUTANTS, TRY_TEST
 from agentflow.tools.search import GLOB, GREP
 from agentflow.tools.shell import BASH, describe_shell_scope
 from agentflow.tools.submit import ASK, ESCALATE, SUBMIT_TOOLS
@@ -47,6 +46,7 @@ _SHIPPED = (
     BASH,
     RUN_TESTS,
     TRY_MUTANTS,
+    TRY_TEST,
     TODO_WRITE,
     REMEMBER,
     ASK,

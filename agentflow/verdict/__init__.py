@@ -4,7 +4,7 @@
 
 - what a path is, product, document or check: `surface` (by name and settings, also of files that are both),
   `reach` (by what uses what), `paths` (by what the base run read);
-- how checks run: `target_tests` (which tests, by which command), `projects` (those that are new or gone),
+- how checks run: `target_tests` (which tests the task is about), `projects` (those that are new or gone),
   `runner` (side by side, in copies),
   `earlier_runs` (run again where chance may be at work, or reused), `checking` (for one task, with records);
 - what the diff shows before anything runs: `diff/`, by `inspect_change`; of that, whether the program is

@@ -26,7 +26,7 @@ from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import check_cancelled
 from agentflow.runners.fitting import fit_command
 from agentflow.runners.scripts import Watching, find_watching
-from agentflow.sandbox.build_cache import find_build_cache
+from agentflow.sandbox.environment import find_build_cache
 from agentflow.sandbox.profile import CACHES, Level
 from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.settings import Patience
@@ -140,7 +140,7 @@ class Checking:
         Where a project is gone, its part of a check is; one that is new has a part of its own.
         """
         before = tuple(item.check for item in task.baseline)
-        known = {*(check.name for check in before), *(override.check for override in task.overrides)}
+        known = {*(check.name for check in before), *(override.check for override in task.options.overrides)}
         left, earlier = self.list_left(task, files), self._list_earlier(task)
         settled = known - {each.name for each in before if each not in left}
         settled = set() if may_add_project(task.surface, earlier, files) else settled
@@ -172,7 +172,7 @@ class Checking:
     def add_wellknown(self, task: TaskState) -> TaskState:
         """Return the task with what the repository's trusted files say about its tests."""
         skipped = (make_override(name, word.text, word.file) for name, word in self._said.skips.items())
-        return task.replace(overrides=(*task.overrides, *skipped), known_failures=self._said.known)
+        return task.replace(overrides=(*task.options.overrides, *skipped), known_failures=self._said.known)
 
     def find_blocked(self, required: tuple[RequiredCheck, ...]) -> dict[CheckName, str]:
         """Return the checks that cannot run on this machine whatever the code says, each with the reason."""

@@ -10,6 +10,7 @@ from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import Caveat, Verdict
 from agentflow.redact import to_one_line
+from agentflow.wording import describe_all
 
 _REFUSAL = 200
 FindEvidence = Callable[[str | None], Evidence | None]
@@ -23,7 +24,7 @@ def conclude(task: TaskState) -> Ending:
     verdict = task.verdict
     if verdict is None:
         return fail("there was no change to judge")
-    why = "; ".join((*verdict.reasons, *_objections(task)))
+    why = "; ".join((*describe_all(verdict.reasons), *_objections(task)))
     if verdict.passed and not why:
         return _end_verified(task, verdict)
     if task.is_stalled:
@@ -34,8 +35,10 @@ def conclude(task: TaskState) -> Ending:
 def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
     gate = task.get_gate(Phase.REVIEW)
     # a reviewer that gave nothing which could be taken leaves a caveat
-    is_waived = gate.status is GateStatus.SKIPPED and (task.wants_review is False or gate.agent is not None)
-    if not (gate.status is GateStatus.PASSED or is_waived or not task.review_required):
+    is_waived = gate.status is GateStatus.SKIPPED and (
+        task.options.wants_review is False or gate.agent is not None
+    )
+    if not (gate.status is GateStatus.PASSED or is_waived or not task.routing.review_required):
         return fail("a task of this class needs a review, and none passed")
     if verdict.caveats:
         found = "every required check passes"
@@ -54,7 +57,9 @@ def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
 
 
 def _end_answered(task: TaskState) -> Ending:
-    open_phases = [phase for phase in task.steps if task.get_gate(phase).status is not GateStatus.PASSED]
+    open_phases = [
+        phase for phase in task.routing.steps if task.get_gate(phase).status is not GateStatus.PASSED
+    ]
     if open_phases:
         return fail(f"{', '.join(open_phases)} did not pass")
     return Ending(status=Status.ANSWERED, exit_code=Exit.VERIFIED, reason="answered; nothing was changed")
@@ -64,7 +69,7 @@ def _objections(task: TaskState) -> tuple[str, ...]:
     if task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED:
         return ()
     said = [failure.reasons for failure in task.failures if failure.phase is Phase.REVIEW]
-    return said[-1] if said else ("the review did not pass",)
+    return describe_all(said[-1]) if said else ("the review did not pass",)
 
 
 def fail(reason: str) -> Ending:

@@ -15,7 +15,7 @@ from agentflow.core.task import TaskState
 from agentflow.core.tool import TestSelection, TestsRun
 from agentflow.redact import list_some, strip_colours
 from agentflow.runners.selection import select_tests
-from agentflow.sandbox.build_cache import find_build_cache
+from agentflow.sandbox.environment import find_build_cache
 from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.verdict.checking import Checking
 

@@ -83,7 +83,7 @@ class Board(Record):
     def of(cls, task: TaskState) -> "Board":
         used = task.usage if task.usage.tokens else None
         gates = {phase: gate.status for phase, gate in task.gates.items()}
-        return cls(gates=gates, usage=used, budget=task.budget).plan(task.steps)
+        return cls(gates=gates, usage=used, budget=task.options.budget).plan(task.routing.steps)
 
     def plan(self, steps: tuple[Phase, ...]) -> "Board":
         begun = {phase: gate for phase, gate in self.gates.items() if gate is not GateStatus.PENDING}

@@ -12,14 +12,25 @@ from agentflow.core.pending import APPROVED, Pending, PendingKind, tell_decision
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
 from agentflow.core.tool import list_edits
 from agentflow.redact import format_count, list_some, to_one_line
-from agentflow.report.summary import CheckPair, pair_checks
+from agentflow.report.summary import CheckPair, Fact, Tone, list_facts, pair_checks
 from agentflow.view.tasks import Snapshot
-from agentflow.view.text import BLANK, Line, Span, Style, clip, column, label_row, line, span, tabulate
+from agentflow.view.text import (
+    BLANK,
+    LABEL_WIDTH,
+    Line,
+    Span,
+    Style,
+    clip,
+    column,
+    label_row,
+    line,
+    span,
+    tabulate,
+)
 from agentflow.view.words import (
     RESUMABLE,
     count_seconds,
     describe_tree,
-    draw_sandbox,
     format_duration,
     format_local,
     mark_evidence,
@@ -58,16 +69,11 @@ def _draw_head(snapshot: Snapshot, *, at_work: bool) -> Iterator[Line]:
     else:
         yield _draw_standing(state)
     yield label_row("task", span(to_one_line(state.title, _TEXT), Style.BOLD))
-    if state.invoked:
+    if state.options.invoked:
         yield label_row("prompt", to_one_line(state.task, _TEXT))
     yield label_row("started", _describe_time(snapshot, at_work=at_work))
-    yield label_row(
-        "class", f"{state.task_complexity}, route {state.route.replace('_', ' ') or 'not chosen'}"
-    )
     yield label_row("model", state.model)
-    yield label_row("sandbox", draw_sandbox(state))
-    if not state.reads_only:
-        yield label_row("iteration", f"{state.iteration} of {state.max_iterations}")
+    yield from map(draw_fact, list_facts(state))
     if state.ending is not None:
         reason = to_one_line(state.ending.reason, _TEXT) or state.ending.status.replace("_", " ")
         yield label_row("ended", reason, span(f"  exit {int(state.ending.exit_code)}", Style.DIM))
@@ -76,6 +82,11 @@ def _draw_head(snapshot: Snapshot, *, at_work: bool) -> Iterator[Line]:
     if state.hook_files:
         names = list_some(map(to_one_line, sorted(state.hook_files)), _KEPT)
         yield label_row("hooks", f"changed: {names}")
+
+
+def draw_fact(fact: Fact) -> Line:
+    text = span(fact.text, Style.PLAIN if fact.tone is Tone.PLAIN else Style.WARN)
+    return label_row(fact.label, text, width=max(LABEL_WIDTH, len(fact.label) + 1))
 
 
 def _draw_standing(state: TaskState) -> Line:
@@ -187,7 +198,7 @@ def tell_terms(item: Pending) -> str:
 
 def draw_decisions(state: TaskState) -> Iterator[Line]:
     """Yield what people decided about calls, with both versions of what they changed."""
-    for pending_id, answer in state.answers.items():
+    for pending_id, answer in state.waiting.answers.items():
         if answer.tool is None:
             continue
         is_yes = answer.approved
@@ -263,9 +274,13 @@ def draw_check_diff(item: Pending, most: int | None = _DIFF_LINES) -> Iterator[L
     rows = str(item.input["diff"]).splitlines()
     for row in rows[:most]:
         shown = row if most is None else clip(row, _DIFF_WIDTH)
-        yield line(span(f"    {shown}", style_diff_row(row)), hang=5)
+        yield draw_diff_row(shown, "    ")
     if most is not None and len(rows) > most:
         yield line(span(f"    … {format_count(len(rows) - most, 'line')} more in the report", Style.DIM))
+
+
+def draw_diff_row(row: str, indent: str = "") -> Line:
+    return line(span(f"{indent}{row}", style_diff_row(row)), hang=len(indent) + 1)
 
 
 def style_diff_row(row: str) -> Style:

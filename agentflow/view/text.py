@@ -15,7 +15,7 @@ from agentflow.redact import make_visible, redact_text
 _PIECES = re.compile(r" +|[^ ]+")
 _FILLING = re.compile(r"(?<=[^ ]) {3,}$")
 _NARROWEST = 10
-_LABEL = 11
+LABEL_WIDTH = 11
 _WIDEST_HANG = 36
 
 
@@ -62,7 +62,7 @@ def line(*parts: Span | str, hang: int = 0) -> Line:
     return Line(spans=tuple(part if isinstance(part, Span) else span(part) for part in parts), hang=hang)
 
 
-def label_row(label: str, *parts: Span | str, width: int = _LABEL) -> Line:
+def label_row(label: str, *parts: Span | str, width: int = LABEL_WIDTH) -> Line:
     return line(column(label, width, Style.DIM), *parts, hang=width)
 
 

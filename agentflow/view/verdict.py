@@ -8,14 +8,15 @@ from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
 from agentflow.core.verdict import PLAUSIBLE
 from agentflow.redact import format_count, format_money, make_visible, to_one_line
-from agentflow.report.summary import TaskSummary, Tone, summarize_task
+from agentflow.report.summary import TaskSummary, Tone, describe_isolation, list_facts, summarize_task
 from agentflow.report.why import Why
 from agentflow.store.reading import TASKS
 from agentflow.view.prose import draw_markdown
-from agentflow.view.status import check_rows, draw_pending, plan_rows, style_diff_row
+from agentflow.view.status import check_rows, draw_diff_row, draw_fact, draw_pending, plan_rows
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
-from agentflow.view.words import Detail, draw_sandbox, mark_style, style_status
+from agentflow.view.words import Detail, mark_style, style_status
+from agentflow.wording import describe_all
 
 _DIFF_LINES = 40
 _DIFF_WIDTH = 160
@@ -91,7 +92,7 @@ def _draw_in_short(told: TaskSummary, diff: str) -> Iterator[Line]:
         text = f"{state.sandbox}: {gaps} not isolated; agentflow status names them"
         yield label_row("sandbox", span(text, Style.WARN))
     elif state.sandbox != "full":
-        yield label_row("sandbox", draw_sandbox(state))
+        yield draw_fact(describe_isolation(state))
     yield from _draw_claim(told)
 
 
@@ -108,9 +109,7 @@ def _draw_in_full(told: TaskSummary, diff: str) -> Iterator[Line]:
         is_paused = state.status is Status.SUSPENDED
         none = "not computed yet (task is paused)" if is_paused else "unknown, the files could not be read"
     yield from _draw_changes(tuple(split_diff(diff)), none)
-    yield label_row("iterations", f"{state.iteration} of {state.max_iterations}")
-    if state.proving:
-        yield label_row("proving", f"round {state.proving} of {state.prove_rounds}")
+    yield from (draw_fact(fact) for fact in list_facts(state) if fact.label not in ("class", "sandbox"))
     for failure in state.failures:
         yield from _draw_failure(failure)
 
@@ -119,7 +118,7 @@ def _draw_footer(told: TaskSummary, report: str) -> Iterator[Line]:
     yield from _draw_used(told.task, "no tokens, no cost")
     yield from _draw_cautions(told)
     if told.task.sandbox != "full":
-        yield label_row("sandbox", draw_sandbox(told.task))
+        yield draw_fact(describe_isolation(told.task))
     yield from _draw_claim(told)
     yield label_row("report", report)
 
@@ -151,6 +150,8 @@ def draw_why(state: TaskState, why: Why, *, at_work: bool) -> Iterator[Line]:
     yield from _draw_facts(why, why.facts[1:], style, code)
     if why.more:
         yield line("  ", span(f"and {why.more} more: agentflow report", Style.DIM))
+    if why.judges:
+        yield line("  ", span(make_visible(why.judges), Style.DIM), hang=4)
     yield from _draw_steps(why)
 
 
@@ -190,7 +191,7 @@ def _draw_changes_in_short(files: tuple[FileDiff, ...]) -> Iterator[Line]:
         yield _draw_file(file)
         for row in file.hunks if len(rows) <= _FEW else ():
             if row[:1] in "+-":
-                yield _draw_diff_row(row)
+                yield draw_diff_row(clip(row, _DIFF_WIDTH), "    ")
     yield from _draw_more_files(files)
 
 
@@ -199,7 +200,7 @@ def _draw_changes(files: tuple[FileDiff, ...], none: str) -> Iterator[Line]:
     room = _DIFF_LINES
     for file in files[:_FILES]:
         yield _draw_file(file)
-        yield from map(_draw_diff_row, file.hunks[:room])
+        yield from (draw_diff_row(clip(row, _DIFF_WIDTH), "    ") for row in file.hunks[:room])
         left_out = len(file.hunks) - room
         if left_out > 0:
             yield line(span(f"    … {format_count(left_out, 'line')} more", Style.DIM))
@@ -215,10 +216,6 @@ def _draw_file(file: FileDiff) -> Line:
     )
 
 
-def _draw_diff_row(row: str) -> Line:
-    return line(span(f"    {clip(row, _DIFF_WIDTH)}", style_diff_row(row)), hang=5)
-
-
 def _draw_more_files(files: tuple[FileDiff, ...]) -> Iterator[Line]:
     if len(files) > _FILES:
         yield line(span(f"  … and {format_count(len(files) - _FILES, 'file')} more", Style.DIM))
@@ -226,7 +223,7 @@ def _draw_more_files(files: tuple[FileDiff, ...]) -> Iterator[Line]:
 
 def _draw_failure(failure: Failure) -> Iterator[Line]:
     where = "checks" if failure.phase is Phase.VERIFICATION else failure.phase
-    for number, reason in enumerate(failure.reasons[:_PER_FAILURE]):
+    for number, reason in enumerate(describe_all(failure.reasons[:_PER_FAILURE])):
         lead = f"iteration {failure.iteration} failed ({where}): " if number == 0 else "  "
         mark = span("  ✗ ", Style.BAD) if number == 0 else "    "
         yield line(mark, lead + to_one_line(reason, _REASON), hang=6)

@@ -6,11 +6,10 @@ from enum import Enum
 
 from agentflow.core.events import CheckStarted, EvidenceRecorded
 from agentflow.core.evidence import Evidence, Side
-from agentflow.core.task import GateStatus, Status, TaskState
+from agentflow.core.task import GateStatus, Status
 from agentflow.redact import format_count
 from agentflow.view.text import Span, Style, span
 
-UNSANDBOXED = "NOT SANDBOXED: commands ran with all your rights"
 _TREE_WIDTH = 7
 
 GATE_MARKS: Mapping[GateStatus, tuple[str, Style]] = {
@@ -43,13 +42,6 @@ class Detail(Enum):
     VERDICT = "verdict"
     BRIEF = "brief"
     FULL = "full"
-
-
-def draw_sandbox(state: TaskState) -> Span:
-    if state.sandbox == "none":
-        return span(UNSANDBOXED, Style.WARN)
-    gaps = f": not isolated: {', '.join(state.gaps)}" if state.gaps else ""
-    return span(f"{state.sandbox}{gaps}", Style.WARN if gaps else Style.PLAIN)
 
 
 def describe_sides(surface: Side, code: Side) -> str:

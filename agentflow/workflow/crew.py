@@ -26,8 +26,8 @@ from agentflow.model.tiers import DEEP, FAST, REPAIR
 from agentflow.permissions.role_rules import find_owner
 from agentflow.redact import redact_text
 from agentflow.report.material import Material
+from agentflow.routing.clauses import Table
 from agentflow.routing.route import JUDGING
-from agentflow.routing.table import Table
 from agentflow.sandbox.background import BackgroundCommands
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
@@ -35,12 +35,13 @@ from agentflow.store.journal import RunFile, load_run, load_runs, read_messages
 from agentflow.store.ledger import TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
-from agentflow.tools.notebooks import NOTEBOOK_EDIT
+from agentflow.tools.files import NOTEBOOK_EDIT
 from agentflow.tools.registry import SUBMITS, WEB, Toolbox, name_server_tools, offer_order
 from agentflow.tools.remember import REMEMBER
 from agentflow.tools.symbols import INDEX_TOOLS
 from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
+from agentflow.verdict.own_tests import OwnTests
 from agentflow.verdict.paths import describe_surface
 from agentflow.verdict.some_tests import SomeTests
 from agentflow.workflow.task_prompt import list_whole_files
@@ -54,8 +55,7 @@ from agentflow.workspace.working_copy import to_pythonpath
 
 if TYPE_CHECKING:
     from agentflow.repair.engine import RepairSearch
-    from agentflow.workflow.early_checks import EarlyChecks
-    from agentflow.workflow.early_index import EarlyIndex
+    from agentflow.workflow.early_checks import EarlyChecks, EarlyIndex
 
 _BOUNDS = ("turns", "tool_calls")
 _LEAST_COST = 1e-9
@@ -64,6 +64,28 @@ _LEAST_COST = 1e-9
 
 async def _take_for_reachable() -> None:
     """Assume that a model on this machine can be reached."""
+
+
+class StepPlace(Record):
+    """The place of one step of a plan, where several are worked on at the same time."""
+
+    copy: SideCopy | None = None
+    """Its copy; None for the repository itself."""
+    share: int = 1
+    """The number of runs that share what is left of the budget."""
+    since: str | None = None
+    """The tree with which its change is compared; None for the tree before the task."""
+
+
+class Recorded(Record):
+    """What happened in the recorded task, where one is replayed, that no run's file says."""
+
+    beside: ChecksBeside | None
+    """What ran beside its first role."""
+    conversation: Run | None
+    """The conversation that it went on with."""
+    recall_messages: Callable[[int, int], tuple[str, ...]]
+    """Returns what a person said, by run and turns."""
 
 
 class Crew(Record):
@@ -106,32 +128,22 @@ class Crew(Record):
     """Returns the server tools that the user's rules take away as a whole."""
     webhook: str | None = None
     """The user's address that is told when the task waits or ends."""
-    copy: SideCopy | None = None
-    """The copy for one of several steps at the same time; None for the repository itself."""
-    share: int = 1
-    """The number of runs that share what is left of the budget."""
-    since: str | None = None
-    """The tree with which the change of a step is compared; None for the tree before the task."""
+    step: StepPlace = StepPlace()
+    recorded: Recorded | None = None
     base: "EarlyChecks | None" = None
     """The checks before the task, where its first role may begin beside them."""
     index: "EarlyIndex | None" = None
     """The index of symbols, which is built while the task begins."""
     grace: float | None = None
     """How many seconds that role waits for them; None for as long as they take."""
-    recorded_beside: ChecksBeside | None = None
-    """What ran beside the first role of the recorded task, where a task is replayed."""
     mutate: Callable[[str, str, Callable[[], bool]], str] = lambda *_: ""
     """Tells which lines no test notices of what differs from a tree, as `ToolContext.mutate` does."""
-    recorded_conversation: Run | None = None
-    """The conversation that a recorded task went on with, where a task is replayed."""
     open_memory: OpenMemory = None
-    recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
-    """Returns what a person said in the recorded task, by run and turns, where a task is replayed."""
 
     def find_role(self, phase: Phase) -> Role:
         """Return the role of a phase; in plan mode the planner explores as well, with what that takes."""
         role, explorer = (self.roles.find_part(part) for part in (ROLE_OF[phase], PIPELINE[0]))
-        if phase is not Phase.PLANNING or not self.store.task.plan_mode:
+        if phase is not Phase.PLANNING or not self.store.task.options.plan_mode:
             return role
         most = {key: max(getattr(each.limits, key) for each in (role, explorer)) for key in _BOUNDS}
         tools = tuple(dict.fromkeys((*role.tools, *explorer.tools)))
@@ -161,36 +173,34 @@ class Crew(Record):
             sandbox=sandbox,
             servers=None,
             watch=NoWatch(),
-            copy=copy,
-            share=share,
-            since=copy.tree,
+            step=StepPlace(copy=copy, share=share, since=copy.tree),
         )
 
     def build_agent(self, task: TaskState, phase: Phase, number: int, angle: str = "") -> Agent:
         """Return the agent for one run of a phase; `angle` tells runs at the same time apart."""
         model, models = self._choose_model(task, phase)
+        toolbox = self._fill_toolbox(task, phase)
         factory = AgentFactory(
             kit=Kit(
                 model=model,
                 models=models,
-                toolbox=offer_order(self._fill_toolbox(task, phase))
-                if task.parallel_work
-                else self._fill_toolbox(task, phase),
+                toolbox=offer_order(toolbox) if task.parallel_work else toolbox,
                 events=self.store.emit,
-                todos=() if self.copy else task.todos,
+                todos=() if self.step.copy else task.todos,
                 repair=self._offer_repair(task, phase),
                 reader=self.sandbox.of(PIPELINE[0]),
                 room=self.room,
             ),
             capabilities=self.capabilities,
             known=tuple(
-                _fit_budget(role, task, self.share)
+                _fit_budget(role, task, self.step.share)
                 for role, _ in rank_by_words(task.task, list_subagents(self.roles.all))
             ),
             skills=partial(offer_skills, self.skills, phase=phase, paths=task.paths, text=task.task),
             place=self._place_subagent,
         )
-        role = self._drop_needless_tools(_fit_budget(self.find_role(phase), task, self.share), task)
+        role = _fit_budget(self.find_role(phase), task, self.step.share)
+        role = self._drop_needless_tools(role, task)
         return factory.build_first(role, self._build_surroundings(task, phase, number).replace(angle=angle))
 
     def _fill_toolbox(self, task: TaskState, phase: Phase) -> Toolbox:
@@ -205,7 +215,7 @@ class Crew(Record):
         """Return a role without tools of an index or a memory that is not there: each request has them."""
         from agentflow.symbols.read import is_worth_indexing  # noqa: PLC0415  # only where a role runs
 
-        names = set[str]() if task.remembers else {REMEMBER.name}
+        names = set[str]() if task.options.remembers else {REMEMBER.name}
         if task.base_tree is not None and not is_worth_indexing(self.git.list_paths(task.base_tree)):
             names |= {tool.name for tool in INDEX_TOOLS}
         return role.replace(tools=tuple(rule for rule in role.tools if rule.tool not in names))
@@ -223,7 +233,7 @@ class Crew(Record):
         is_alone, checks = self.model.name == REPAIR, self.checking.find_runs(task.baseline)
         red = [run for run in checks if run.check.name is CheckName.TESTS and run.evidence and not run.green]
         may_look = any(runner in run.check.command for run in red for runner in ("pytest", "unittest"))
-        if not is_alone and not (task.repair_seconds and may_look):
+        if not is_alone and not (task.options.repair_seconds and may_look):
             return None
         from agentflow.repair.engine import Attempt, RepairSearch  # noqa: PLC0415  # only where tests fail
 
@@ -231,7 +241,7 @@ class Crew(Record):
             sandbox=self.sandbox, checks=checks, blocked=task.blocked, observe=self.store.emit
         )
         if not is_alone:
-            return search.replace(seconds=task.repair_seconds)
+            return search.replace(seconds=task.options.repair_seconds)
         account = task.first_try.account if task.first_try else ""
         attempts = (
             Attempt(
@@ -244,11 +254,10 @@ class Crew(Record):
         return search.replace(attempts=tuple(attempts))
 
     def _offer_repair(self, task: TaskState, phase: Phase) -> Tool | None:
+        if phase is not Phase.IMPLEMENTATION or task.is_first_try or self.step.copy is not None:
+            return None
         is_beside = self._begins_beside(task, phase)  # then its tools are chosen without the base run
-        is_due = (
-            phase is Phase.IMPLEMENTATION and not task.is_first_try and self.copy is None and not is_beside
-        )
-        search = self.search_repair(task) if is_due else None
+        search = None if is_beside else self.search_repair(task)
         if search is None:
             return None
         from agentflow.repair.engine import offer_repair  # noqa: PLC0415  # only where tests fail
@@ -275,7 +284,7 @@ class Crew(Record):
             around=around,
             events=partial(self.store.emit, parent=parent.number),
             saved=saved,
-            answer=task.answers.get(saved.pause.pending.id) if saved and saved.pause else None,
+            answer=task.waiting.answers.get(saved.pause.pending.id) if saved and saved.pause else None,
         )
 
     def _build_surroundings(self, task: TaskState, phase: Phase, number: int) -> Surroundings:
@@ -285,7 +294,7 @@ class Crew(Record):
         implements = phase is Phase.IMPLEMENTATION
         base = self.base if self._begins_beside(task, phase) else None
         # then planning may ask nothing: a person has to confirm its plan
-        will_confirm = self.consent is Consent.SUSPEND and phase is Phase.PLANNING and task.forced
+        will_confirm = self.consent is Consent.SUSPEND and phase is Phase.PLANNING and task.routing.forced
         files = self.workspace
         if phase is Phase.REVIEW and task.base_tree is not None:  # it also reads what was deleted
             files = files.show_deleted(self.git, task.base_tree)
@@ -303,8 +312,8 @@ class Crew(Record):
             phase=phase,
             transcript=self.store.run_path(number, ROLE_OF[phase]),
             consent=self.consent,
-            terms=task.terms,
-            has_asked=phase in task.asked or will_confirm,
+            terms=task.options.terms,
+            has_asked=phase in task.waiting.asked or will_confirm,
             owners=self._map_owners(),
             shown=list_whole_files(task, self._list_changed_paths(task)) if implements else (),
             watch=self.watch,
@@ -312,12 +321,15 @@ class Crew(Record):
             settle=partial(base.settle, self) if base else None,
             take_news=partial(base.take_news, self) if base else None,
             changed=self._find_own_changes if implements else None,
-            mutate=None if self.copy else partial(self.mutate, task.base_tree or ""),
-            background=None if self.copy else BackgroundCommands(),
+            mutate=None if self.step.copy else partial(self.mutate, task.base_tree or ""),
+            background=None if self.step.copy else BackgroundCommands(),
             run_tests=SomeTests(
                 checking=self.checking, sandbox=self.sandbox, task=task, workspace=self.workspace
             ),
-            repository=self.copy.main if self.copy else None,
+            try_test=OwnTests(context=self.judging, workspace=self.workspace, load=lambda: self.store.task)
+            if judging
+            else None,
+            repository=self.step.copy.main if self.step.copy else None,
         )
 
     def _map_owners(self) -> dict[str, str]:
@@ -344,7 +356,7 @@ class Crew(Record):
         task = self.store.task
         if new := self._find_messages(task, number, turns):
             told = (TaskMessage(text=text, phase=phase, iteration=task.iteration) for text in new)
-            self.store.save(task.replace(said=(*task.said, *told)))
+            self.store.save(task.replace(said=(*task.session.said, *told)))
         return new
 
     def has_message(self, task: TaskState) -> bool:
@@ -352,21 +364,21 @@ class Crew(Record):
         return bool(self._find_messages(task, task.runs + 1, 0))
 
     def _find_messages(self, task: TaskState, number: int, turns: int) -> tuple[str, ...]:
-        if self.recall_messages is None:
-            return read_messages(self.store.folder)[len(task.said) :]
-        return self.recall_messages(number, turns)
+        if self.recorded is not None:
+            return self.recorded.recall_messages(number, turns)
+        return read_messages(self.store.folder)[len(task.session.said) :]
 
     def _find_own_changes(self) -> dict[str, bool]:
         """Return the files that differ from before the task or step, and whether it changed each itself."""
         seen = self.take_tree(self.store.task)
-        seen = seen.replace(base_tree=self.since or seen.start_tree or seen.base_tree)
+        seen = seen.replace(base_tree=self.step.since or seen.session.start_tree or seen.base_tree)
         own = {change.path for change in self.list_changes(seen)}
         return {change.path: change.path in own for change in self.list_changes(seen.replace(hook_files={}))}
 
     def recall_followed(self, task_id: str) -> Run | None:
         """Return the newest run of an earlier task that worked for itself and judged nothing."""
-        if self.recall_messages is not None:
-            return self.recorded_conversation
+        if self.recorded is not None:
+            return self.recorded.conversation
         roles = {ROLE_OF[phase] for phase in (Phase.EXPLORATION, Phase.IMPLEMENTATION)}
         runs = tuple(load_runs(self.store.folder.with_name(task_id)))
         own = (run for run in reversed(runs) if run.head.parent is None and not run.head.angle)
@@ -424,7 +436,7 @@ class Crew(Record):
 
 
 def _fit_budget(role: Role, task: TaskState, share: int = 1) -> Role:
-    limits, budget, usage = role.limits, task.budget, task.usage
+    limits, budget, usage = role.limits, task.options.budget, task.usage
     if budget.tokens is not None:
         left = max(1, (budget.tokens - usage.tokens) // share)
         limits = limits.replace(tokens=min(left, limits.tokens or left))

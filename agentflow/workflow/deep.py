@@ -66,7 +66,7 @@ class Exploration(Record):
 
 async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
     """Explore from every angle at once and write the document; an angle without a result fails the task."""
-    focus = task.focus or ""
+    focus = task.options.focus or ""
     head = write_opening(task, Phase.EXPLORATION, crew.gather_material(task))
     files = crew.workspace.list_files(focus or ".")
     angles = choose_angles(files, focus, _find_leads_of(crew.git, task))

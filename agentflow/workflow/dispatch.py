@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
 from agentflow.core.events import Answered, Classified, Retried, Warned
+from agentflow.core.finding import FindingKind
 from agentflow.core.fold import DELEGATE
 from agentflow.core.languages import is_document_path
 from agentflow.core.messages import Speaker, Stop, Usage, sum_usage
@@ -13,7 +14,6 @@ from agentflow.core.role import Change
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
-from agentflow.core.verdict import FailReason
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.model.tiers import REPAIR
 from agentflow.report.report import end_without_answer
@@ -122,16 +122,16 @@ def _write_prompt(crew: Crew, phase: Phase) -> RunPrompt:
         write = write_proving_prompt if task.is_proving else write_iteration_prompt
         return RunPrompt(name="", text=write(task, material), earlier=earlier)
     name, decision = find_plan_decision(task)
-    planned = _find_plan_run(crew, phase) if task.plan_mode and name else None
+    planned = _find_plan_run(crew, phase) if task.options.plan_mode and name else None
     if planned and phase is Phase.IMPLEMENTATION:
         return RunPrompt(name="", text=write_agreed_prompt(task, material), followed=planned)
-    if task.plan_mode and name and phase is Phase.PLANNING:
+    if task.options.plan_mode and name and phase is Phase.PLANNING:
         told = () if planned else (write_task_prompt(task.replace(rejected_plan=None), phase, material),)
         text = "\n\n".join((*told, write_correction_prompt(task, decision.text)))
         return RunPrompt(name="", text=text, earlier=planned)
     if followed := _find_followed_run(crew, phase):
-        is_known = {each.path for each in task.excerpts if followed.mentions(each.path)}
-        left = tuple(each for each in task.excerpts if each.path not in is_known)
+        is_known = {each.path for each in task.known.excerpts if followed.mentions(each.path)}
+        left = tuple(each for each in task.known.excerpts if each.path not in is_known)
         is_other = followed.head.role != ROLE_OF[phase]
         text = write_follow_prompt(task.replace(excerpts=left), phase, material, is_other_role=is_other)
         return RunPrompt(name="", text=text, followed=followed)
@@ -141,10 +141,12 @@ def _write_prompt(crew: Crew, phase: Phase) -> RunPrompt:
 def _find_followed_run(crew: Crew, phase: Phase) -> Run | None:
     """Return the run of the task before whose conversation the first role of this one goes on with."""
     task = crew.store.task
-    is_first = phase in task.steps[:1] and task.iteration == 1 and not (task.is_found or task.is_proving)
-    if task.continues is None or not is_first or phase in task.asked:
+    is_first = (
+        phase in task.routing.steps[:1] and task.iteration == 1 and not (task.is_found or task.is_proving)
+    )
+    if task.session.continues is None or not is_first or phase in task.waiting.asked:
         return None
-    run = crew.recall_followed(task.continues)
+    run = crew.recall_followed(task.session.continues)
     return run if run is not None and _may_be_followed(crew, run) else None
 
 
@@ -158,7 +160,7 @@ def _may_be_followed(crew: Crew, run: Run) -> bool:
 def _find_plan_run(crew: Crew, phase: Phase) -> Run | None:
     """Return the run that made the plan, where its conversation goes on: to carry it out, or to change it."""
     task = crew.store.task
-    is_first = task.iteration == 1 and not task.is_proving and phase not in task.asked
+    is_first = task.iteration == 1 and not task.is_proving and phase not in task.waiting.asked
     if phase is not Phase.PLANNING and not (phase is Phase.IMPLEMENTATION and is_first):
         return None
     role = ROLE_OF[Phase.PLANNING]
@@ -173,7 +175,9 @@ def _find_earlier_run(crew: Crew, phase: Phase) -> Run | None:
     It has to fit, and nothing else may be new.
     """
     task = crew.store.task
-    may_go_on = task.spares_tokens and phase is Phase.IMPLEMENTATION and phase not in task.asked
+    may_go_on = (
+        task.options.spares_tokens and phase is Phase.IMPLEMENTATION and phase not in task.waiting.asked
+    )
     trees = [failure.tree for failure in task.failures if failure.iteration == task.iteration - 1]
     if task.is_proving and task.stands is not None:
         trees = [task.stands.tree]
@@ -207,7 +211,7 @@ async def _attempt(crew: Crew, phase: Phase, prompt: RunPrompt, number: int, sav
         run = await run_agent(agent, prompt.text, prompt.earlier, prompt.followed)
     else:
         store.change(saved.changes)
-        answer = store.task.answers.get(saved.pause.pending.id) if saved.pause else None
+        answer = store.task.waiting.answers.get(saved.pause.pending.id) if saved.pause else None
         run = saved if saved.outcome else await continue_run(agent, saved, answer)
     begins_anew = run.pause is not None and run.pause.pending.kind is PendingKind.ESCALATION
     if run.outcome is not None or begins_anew:
@@ -262,7 +266,7 @@ def _load_run(crew: Crew, number: int, phase: Phase) -> Run:
 
 def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
     task = crew.store.task
-    if crew.copy is not None:
+    if crew.step.copy is not None:
         return None  # nothing of it is in the repository
     seen = crew.take_tree(task)
     if run.head.role != ROLE_OF[Phase.IMPLEMENTATION] or task.tree is None or seen.tree is None:
@@ -293,7 +297,7 @@ CHOICES = ("confirm", f"correct the plan: {OWN_WORDS}", f"adjust the scope: {OWN
 async def work(crew: Crew, task: TaskState) -> TaskState:
     """Run the role of the phase and take its submission."""
     phase = task.current_phase
-    answer = task.answers.get(f"lost-{task.runs}")
+    answer = task.waiting.answers.get(f"lost-{task.runs}")
     if answer is not None and answer.text == GIVE_UP:
         return end_in_phase(task, phase, fail("given up after an interrupted change"))
     if phase is Phase.PLANNING and (decision := find_plan_decision(task))[0]:
@@ -318,13 +322,13 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
 def _take_tree(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with the tree of now; what is changed while its plan is made or waits is told."""
     seen = crew.take_tree(task)
-    is_told = task.plan_mode and task.current_phase is Phase.PLANNING and task.tree and seen.tree
+    is_told = task.options.plan_mode and task.current_phase is Phase.PLANNING and task.tree and seen.tree
     return note_drift(crew, seen, task.tree, seen.tree) if is_told and task.tree and seen.tree else seen
 
 
 def find_plan_decision(task: TaskState) -> tuple[str, Answer]:
     """Return the id and the answer of the newest plan that a person decided about; no id without one."""
-    named = ((name, answer) for name, answer in task.answers.items() if name.startswith(_PLAN_ID))
+    named = ((name, answer) for name, answer in task.waiting.answers.items() if name.startswith(_PLAN_ID))
     return next(named, ("", Answer(approved=False)))
 
 
@@ -339,7 +343,7 @@ def _take_plan_edits(crew: Crew, task: TaskState) -> TaskState:
     if not text:
         return task
     decision = decision.replace(tool="plan", input={"plan": text}, asked={"plan": format_plan(before)})
-    return task.replace(**{key: parse_plan(text)}, answers={**task.answers, name: decision})
+    return task.replace(**{key: parse_plan(text)}, answers={**task.waiting.answers, name: decision})
 
 
 def _take_files(crew: Crew, task: TaskState, run: Run) -> TaskState:
@@ -358,13 +362,13 @@ def accept(crew: Crew, task: TaskState, agent: str) -> TaskState:
         crew.store.emit(event)
     if task.reads_only and (ending := end_without_answer(task)):
         return end_in_phase(task, phase, ending)
-    is_unchanged = task.tree == task.start_tree or not crew.list_changes(task)
+    is_unchanged = task.tree == task.session.start_tree or not crew.list_changes(task)
     if phase is Phase.IMPLEMENTATION and task.change is not None and is_unchanged:
-        said = f"{FailReason.NOTHING_CHANGED.of()}; the {ROLE_OF[phase]} says:\n{task.change.summary}"
+        said = f"{FindingKind.NOTHING_CHANGED.words}; the {ROLE_OF[phase]} says:\n{task.change.summary}"
         return end_in_phase(task, phase, fail(said), agent=agent)
     if phase is Phase.PLANNING and task.plan and (item := _find_unconfirmed(crew, task)):
         crew.store.write_plan(item.id, task.plan)
-        is_said = phase in task.asked and not task.plan_mode
+        is_said = phase in task.waiting.asked and not task.options.plan_mode
         task = decide_or_suspend(crew, task, item, Consent.NO if is_said else crew.consent)
     if task.status is Status.SUSPENDED:
         return task
@@ -408,18 +412,18 @@ def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, C
 def _find_unconfirmed(crew: Crew, task: TaskState) -> Pending | None:
     """Return the plan as a question to a person, unless it is confirmed or needs nobody."""
     name, decision = find_plan_decision(task)
-    if task.plan is None or task.reads_only or decision.approved or (name and not task.plan_mode):
+    if task.plan is None or task.reads_only or decision.approved or (name and not task.options.plan_mode):
         return None
     files = {file for step in task.plan.steps for file in step.files}
     is_wide = len(files) > MOST_FILES
-    if not (task.plan_mode or task.forced or is_wide):
+    if not (task.options.plan_mode or task.routing.forced or is_wide):
         return None
     intent, item_id = task.intent, f"{_PLAN_ID}{int(name.removeprefix(_PLAN_ID) or 0) + 1}"
     shown = {
         "goal": intent.goal,
         "constraints": intent.constraints,
         "assumptions": intent.assumptions,
-        "why": "of high risk" if task.forced else f"touches {len(files)} files" if is_wide else "",
+        "why": "of high risk" if task.routing.forced else f"touches {len(files)} files" if is_wide else "",
         "plan": "\n".join(list_plan_lines(task.plan)),
         "edit": crew.store.locate_plan(item_id).relative_to(crew.git.root).as_posix(),
     }

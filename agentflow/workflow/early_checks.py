@@ -1,23 +1,32 @@
 """The checks before the task, and the engine's search for a repair, beside the first role's reading."""
 
+import math
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 import anyio
+from anyio import to_thread
 
 from agentflow.checks.repository import TEST_COMMAND
 from agentflow.core.check_command import format_command
-from agentflow.core.errors import AgentflowError
+from agentflow.core.errors import AgentflowError, ToolError
 from agentflow.core.events import RepairTried, Warned
 from agentflow.core.evidence import RED, CheckName, describe_end
+from agentflow.core.regex import regex
 from agentflow.core.role import FirstTry
 from agentflow.core.task import ChecksBeside, Phase, TaskState
 from agentflow.model.tiers import REPAIR
+from agentflow.process import check_cancelled
+from agentflow.redact import redact_text
 from agentflow.routing.clauses import is_only_about_checks
+from agentflow.settings import find_folders
 from agentflow.verdict.case import find_faults
-from agentflow.verdict.notes import explain_uncounted
+from agentflow.verdict.notes import find_uncounted
 from agentflow.verdict.paths import examine_base
 from agentflow.verdict.target_tests import find_target_tests
+from agentflow.wording import describe
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.gates import format_check
 from agentflow.workflow.task_prompt import write_base_news
@@ -25,7 +34,7 @@ from agentflow.workflow.task_prompt import write_base_news
 _SEARCH_SECONDS = 3.0
 """How long the first edit waits for the search."""
 _STOPPED = "the search was stopped at your first edit or command; it had found nothing by then"
-_FOUND = ("baseline", "surface", "ignored", "blocked", "foreign_errors")
+_FOUND = ("baseline", "surface", "ignored", "blocked", "foreign_errors", "repair_seconds")
 """The keys of a task that its base run fills in."""
 
 
@@ -34,6 +43,23 @@ async def examine(crew: Crew, task: TaskState) -> TaskState:
     task = await examine_base(crew.judging, task, ends_stalled=is_only_about_checks(task.task))
     foreign = crew.checking.find_foreign_errors(task.baseline)
     return task.replace(blocked=crew.checking.find_blocked(task.baseline), foreign_errors=foreign)
+
+
+_MOST_TRIAL_SECONDS = 0.2
+"""Of one edit; a search whose trials take longer makes too few of them."""
+_TOOK = regex(r"\bin (\d+(?:\.\d+)?) ?s\b")
+"""What runners print of the time of the tests alone, without their start."""
+
+
+def drop_slow_repair(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task without a tool for repairs where its failing tests take long; replays are told so."""
+    for run in crew.checking.find_runs(task.baseline):
+        if run.check.name is CheckName.TESTS and run.evidence and (failing := run.list_ids(*RED)):
+            printed = _TOOK.findall(run.tail)
+            took = float(printed[-1]) if printed else run.evidence.seconds
+            if took * len(failing) / len(run.tests_with_result) > _MOST_TRIAL_SECONDS:
+                return task.replace(repair_seconds=0)
+    return task
 
 
 def describe_base(crew: Crew, task: TaskState) -> str:
@@ -87,11 +113,13 @@ class EarlyChecks:
         if self._recorded is not None:
             is_search = self._recorded.is_search
         else:
-            with anyio.move_on_after(0 if task.follows else self._grace):
+            with anyio.move_on_after(0 if task.session.follows else self._grace):
                 return await self._wait(self._done)
             is_search = self._examined.is_set()
         found = await self._wait(self._examined) if is_search else task
-        return found.replace(beside=ChecksBeside(phase=task.steps[0], is_search=is_search), first_try=None)
+        return found.replace(
+            beside=ChecksBeside(phase=task.routing.steps[0], is_search=is_search), first_try=None
+        )
 
     async def settle(self, crew: Crew) -> None:
         """Wait for the result and save it; nothing where that is done."""
@@ -104,13 +132,10 @@ class EarlyChecks:
         if late.cancelled_caught:
             self._search.cancel()
         found = await self._wait(self._done)
+        found = drop_slow_repair(crew, found)
         first_try = found.first_try and found.first_try.replace(refused="you had begun")
         beside = task.beside.replace(is_settled=True)
-        task = crew.store.task.replace(
-            beside=beside,
-            first_try=first_try,
-            **{key: getattr(found, key) for key in _FOUND},
-        )
+        task = crew.store.task.replace(beside=beside, first_try=first_try, **found.get_values(_FOUND))
         if not beside.is_search:
             gate = task.get_gate(Phase.REFINEMENT).replace(message=describe_base(crew, task))
             task = task.with_gate(Phase.REFINEMENT, gate)
@@ -134,7 +159,12 @@ class EarlyChecks:
 
 async def try_first(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with what the engine finds for a text that asks for nothing but passing checks."""
-    if task.follows or task.forced or task.plan_mode or not is_only_about_checks(task.task):
+    if (
+        task.session.follows
+        or task.routing.forced
+        or task.options.plan_mode
+        or not is_only_about_checks(task.task)
+    ):
         return task
     runs = [
         run for run in crew.checking.find_runs(task.baseline) if run.evidence is not None and not run.green
@@ -186,4 +216,67 @@ def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
             end = describe_end(run.evidence)
             yield f"{name} fails before the change, without a failing test or finding: {end}{cost}"
         elif name is CheckName.TESTS and run.green and run.counts is None:
-            yield f"{explain_uncounted(run.check)}; {at_best}"
+            yield f"{describe(find_uncounted(run.check))}; {at_best}"
+
+
+_GRACE_SECONDS = 0.5
+"""How long the first request of a paid model waits for the map."""
+_BUILD_SECONDS = 600
+
+
+class EarlyIndex:
+    """Builds the index in the background; a task whose first role cannot wait for it begins without a map."""
+
+    def __init__(self, begin: Callable[..., object]) -> None:
+        self._begin = begin
+        self._done = anyio.Event()
+        self._files: tuple[str, ...] = ()
+
+    def start(self, crew: Crew, task: TaskState) -> None:
+        from agentflow.symbols.read import is_worth_indexing  # noqa: PLC0415
+
+        if task.tree is None or task.known.surroundings or crew.model.name == REPAIR:
+            return
+        files = crew.git.list_paths(task.tree)
+        if is_worth_indexing(files):
+            self._files = files
+            self._begin(self._build, crew)
+
+    async def _build(self, crew: Crew) -> None:
+        from agentflow.symbols.build import build  # noqa: PLC0415  # only where there is source
+
+        with suppress(ToolError, OSError):
+            await to_thread.run_sync(
+                build,
+                find_folders(os.environ).symbols,
+                crew.git.root,
+                self._files,
+                _BUILD_SECONDS,
+                check_cancelled,
+            )
+        self._done.set()
+
+    async def draw(self, crew: Crew, task: TaskState, shown: Iterable[str]) -> str:
+        """Return the map for a task without the files that are shown anyhow; empty if it is late."""
+        if not self._files:
+            return ""
+        with anyio.move_on_after(_GRACE_SECONDS if crew.grace is not None else math.inf):
+            await self._done.wait()
+            return await to_thread.run_sync(_draw, crew, task, tuple(shown), abandon_on_cancel=True)
+        return ""
+
+
+def _draw(crew: Crew, task: TaskState, shown: tuple[str, ...]) -> str:
+    from agentflow.symbols.index import open_index  # noqa: PLC0415
+    from agentflow.symbols.repo_map import write_repo_map  # noqa: PLC0415
+
+    def read(path: str) -> str | None:
+        content = crew.workspace.peek(path)
+        return None if content is None else redact_text(content.decode("utf-8", "replace"))
+
+    text = f"{task.task}\n{task.intent.goal}" if task.intent.goal != task.task else task.task
+    try:
+        with open_index(find_folders(os.environ).symbols, crew.git.root) as index:
+            return write_repo_map(index, read, text, shown)
+    except ToolError:
+        return ""

@@ -63,7 +63,7 @@ def suspend_for(task: TaskState, pending: Pending) -> TaskState:
 
 def decide_or_suspend(crew: "Crew", task: TaskState, item: Pending, consent: Consent) -> TaskState:
     """Return the task with an item decided as the person said beforehand, or waiting for a person."""
-    item = task.terms.apply(item)
+    item = task.options.terms.apply(item)
     decision = decide_now(consent, item)
     if decision is None:
         return suspend_for(task, item)
@@ -101,14 +101,16 @@ def record_answer(task: TaskState, item: Pending, answer: Answer) -> TaskState:
         answer = answer.replace(question=item.question_text, is_own=is_own)
     task = task.replace(
         pending=tuple(other for other in task.pending if other.id != item.id),
-        answers={item.id: answer, **task.answers},
+        answers={item.id: answer, **task.waiting.answers},
     )
     if item.kind in APPROVED:
         return task
-    task = task.replace(asked=(*task.asked, task.current_phase))
+    task = task.replace(asked=(*task.waiting.asked, task.current_phase))
     if item.kind is PendingKind.PLAN and not answer.approved:  # it is planned again with the correction
         task = task.replace(rejected_plan=task.plan)
-        if task.plan_mode:  # its conversation goes on with the words, which mean nothing without the plan
+        if (
+            task.options.plan_mode
+        ):  # its conversation goes on with the words, which mean nothing without the plan
             return task
         constraints = "\n".join(filter(None, (task.intent.constraints, f"- {answer.text}")))
         return task.replace(intent=task.intent.replace(constraints=constraints))
@@ -152,7 +154,7 @@ def go_on(task: TaskState, *, is_told: bool) -> TaskState:
             f"waiting for you: {first.tell_what_waits()}",
             hint=first.tell_how_to_decide(task.task_id),
         )
-    tree = task.goes_on_from or task.tree
+    tree = task.session.goes_on_from or task.tree
     return task.replace(
         status=Status.RUNNING, ending=None, active=True, tree=tree, goes_on_from=None, undone=None
     )

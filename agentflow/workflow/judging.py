@@ -1,18 +1,21 @@
 """Review and verification of one unchanging tree, and the approval of changed checks by a person."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from agentflow.core.errors import Exit
-from agentflow.core.evidence import CheckRun, describe_end, summarize_evidence
+from agentflow.core.evidence import CheckRun, summarize_evidence
+from agentflow.core.finding import Finding, FindingKind
 from agentflow.core.pending import Answer, PendingKind
+from agentflow.core.role import Claim
 from agentflow.core.run import Run, RunOutcome
-from agentflow.core.task import Ending, Failure, Gate, GateStatus, Phase, Status, TaskState
-from agentflow.core.verdict import FailReason, Verdict
-from agentflow.routing.route import JUDGING
-from agentflow.verdict.case import Case, describe_drift, find_faults
+from agentflow.core.task import Ending, Failure, GateStatus, JudgesChoice, Phase, Status, TaskState
+from agentflow.core.verdict import Verdict
+from agentflow.routing.route import JUDGING, is_to_be_proved
+from agentflow.verdict.case import Case, find_faults, list_drift
 from agentflow.verdict.diff.inspection import make_approval_id
+from agentflow.verdict.doubts import describe_proof, find_doubts
 from agentflow.verdict.ending import end_without_result
 from agentflow.verdict.gather import (
     find_altered,
@@ -24,6 +27,7 @@ from agentflow.verdict.gather import (
 )
 from agentflow.verdict.judge import add_role_caveats, doubt, judge, list_objections, lower_verdict
 from agentflow.verdict.runner import run_apart, run_together
+from agentflow.wording import describe_all, list_lines
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch
 from agentflow.workflow.gates import (
@@ -35,15 +39,15 @@ from agentflow.workflow.gates import (
     merge_gates,
     suspend_for,
 )
-from agentflow.workflow.proving import keep_verdict
-from agentflow.workflow.session import ask_stop_hooks
+from agentflow.workflow.proving import keep_results
+from agentflow.workflow.session import announce_phase, ask_stop_hooks
 from agentflow.workflow.task_prompt import MAX_DIFF_CHARS
 
 _NOTHING_NEW = "- not asked again: nothing changed since the last iteration failed"
-_NOT_ASKED = Gate(status=GateStatus.PENDING, message="- not asked: a required check failed")
+_CHECK_FAILED = "- not asked: a required check failed"
+_NO_JUDGE = ("its route has none that could be",)
 _WRONG_FORM = (RunOutcome.INVALID_SUBMISSION, RunOutcome.NO_SUBMISSION, RunOutcome.CONFUSED)
 """The ends of a judge whose result cannot be taken: they make no proved work worse than a caveat."""
-_NO_ANSWER = Verdict(passed=False, reasons=(FailReason.VERIFIER_NOT_ASKED.of(),), evidence=())
 
 
 async def _run_checks(crew: Crew) -> tuple[Case, Verdict]:
@@ -57,16 +61,63 @@ async def _run_checks(crew: Crew) -> tuple[Case, Verdict]:
     return case, judge(case.replace(probes=case.probes or (), guessed=frozenset()))
 
 
-async def _verify(crew: Crew) -> Run | None:
-    """Run the required checks; if all pass, ask the verifier while the program looks for proof."""
+async def _ask_judges(crew: Crew, phases: tuple[Phase, ...]) -> dict[Phase, Run | None]:
+    """Run the required checks, look for proof, and ask the judges that are needed; return each one's run."""
     case, so_far = await _run_checks(crew)
     if not (so_far.passed or so_far.to_approve):
-        return None
+        _skip_review(crew, phases, _CHECK_FAILED)
+        return {Phase.VERIFICATION: None} if Phase.VERIFICATION in phases else {}
+    may_verify = crew.store.task.asks_verifier and so_far.passed and bool(so_far.evidence)
+    able = tuple(phase for phase in phases if phase is Phase.REVIEW or may_verify)
+    choice = await _choose_judges(crew, case, able)
+    asked, task = able if choice.asked else (), crew.store.task
+    if asked and task.stands and not (task.stands.judges and task.stands.judges.asked):
+        task = task.replace(stands=None)  # what no judge has seen stands no longer
+    crew.store.save(task.replace(judges=choice))
+    if Phase.REVIEW not in asked:
+        _skip_review(crew, phases, f"- {choice.describe()}")
+    for phase in asked:
+        task = await announce_phase(crew, crew.store.task, phase)
+        if task.ending is not None:
+            crew.store.save(end_in_phase(task, phase, task.ending))
+            return {}
+
+    async def verify() -> Run | None:
+        judge = (partial(dispatch, crew, Phase.VERIFICATION),) if Phase.VERIFICATION in asked else ()
+        look = partial(_try_checks, crew, case)
+        _, *runs = await run_apart(crew.sandbox.level, look, *judge)
+        return runs[0] if runs else None
+
+    async def review() -> Run | None:
+        return await dispatch(crew, Phase.REVIEW)
+
+    judges = {Phase.REVIEW: review, Phase.VERIFICATION: verify}
+    due = [phase for phase in phases if phase is Phase.VERIFICATION or phase in asked]
+    return dict(zip(due, await run_together(*map(judges.__getitem__, due)), strict=True))
+
+
+async def _choose_judges(crew: Crew, case: Case, able: tuple[Phase, ...]) -> JudgesChoice:
+    """Return whether judges are asked; that is known after the proof, unless it is needed in any case."""
+    ask = partial(find_doubts, crew.git, crew.table)
+    if why := ask(crew.store.task, case):
+        return JudgesChoice(asked=bool(able), why=why if able else _NO_JUDGE)
+    await _try_checks(crew, case)
     task = crew.store.task
-    is_asked = task.asks_verifier and so_far.passed and bool(so_far.evidence)
-    verifier = (partial(dispatch, crew, Phase.VERIFICATION),) if is_asked else ()
-    _, *runs = await run_apart(crew.sandbox.level, partial(_try_checks, crew, case), *verifier)
-    return runs[0] if runs else None
+    case = gather_case(crew.judging, task)
+    verdict = judge(case)
+    if not (verdict.passed or verdict.to_approve):
+        return JudgesChoice(asked=False, why=describe_all(verdict.reasons))
+    if is_to_be_proved(task.replace(verdict=verdict)):
+        return JudgesChoice(asked=False, why=("a proving round comes first",))
+    if why := ask(task, case, verdict):
+        return JudgesChoice(asked=bool(able), why=why if able else _NO_JUDGE)
+    return JudgesChoice(asked=False, why=describe_proof(crew.git, task, case, verdict))
+
+
+def _skip_review(crew: Crew, phases: tuple[Phase, ...], message: str) -> None:
+    if Phase.REVIEW in phases:
+        task = crew.store.task
+        crew.store.save(decide_gate(task, GateStatus.SKIPPED, message, phase=Phase.REVIEW))
 
 
 async def _try_checks(crew: Crew, case: Case) -> None:
@@ -77,7 +128,7 @@ async def _try_checks(crew: Crew, case: Case) -> None:
 
 def _save(crew: Crew, found: TaskState, *keys: str) -> None:
     """Save these keys alone, because the other judge changes the state meanwhile."""
-    crew.store.save(crew.store.task.replace(**{key: getattr(found, key) for key in keys}))
+    crew.store.save(crew.store.task.replace(**found.get_values(keys)))
 
 
 async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
@@ -85,19 +136,17 @@ async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> 
     task = crew.take_tree(task)
     if not task.reads_only and not crew.list_changes(task):
         return _fail_unchanged(crew, task.replace(final=()), phases)
-    if kept := keep_verdict(task):
-        return kept
+    if kept := keep_results(task):
+        if kept.verdict is not None:
+            return kept
+        task = kept
     if repeated := _find_repeated(task):
         return _fail_as_before(crew, task, repeated)
     crew.store.save(task)
-    if phases == JUDGING:  # a review is worth its cost only where the required checks pass
-        _, so_far = await _run_checks(crew)
-        if not (so_far.passed or so_far.to_approve):
-            phases = (Phase.VERIFICATION,)
-            crew.store.save(crew.store.task.with_gate(Phase.REVIEW, _NOT_ASKED))
-    review = partial(dispatch, crew, Phase.REVIEW)
-    judges = (review if phase is Phase.REVIEW else partial(_verify, crew) for phase in phases)
-    runs = dict(zip(phases, await run_together(*judges), strict=True))
+    if task.reads_only:  # an audit
+        runs: dict[Phase, Run | None] = {Phase.REVIEW: await dispatch(crew, Phase.REVIEW)}
+    else:
+        runs = await _ask_judges(crew, phases)
     task = crew.store.task
     for run in runs.values():
         task = suspend_for(task, run.pause.pending) if run and run.pause else task
@@ -105,7 +154,8 @@ async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> 
         task = _decide_review(crew, task, runs[Phase.REVIEW])
     if Phase.VERIFICATION in runs:
         task = await _decide_verification(crew, task, runs[Phase.VERIFICATION])
-    if Phase.REVIEW in task.steps and Phase.VERIFICATION in runs:
+    is_reviewed = task.get_gate(Phase.REVIEW).status is not GateStatus.SKIPPED
+    if Phase.REVIEW in task.routing.steps and Phase.VERIFICATION in runs and is_reviewed:
         crew.store.emit(merge_gates("judging", {phase: task.get_gate(phase) for phase in JUDGING}))
     return task
 
@@ -117,7 +167,7 @@ def _find_repeated(task: TaskState) -> tuple[Failure, ...]:
     """
     last = [failure for failure in task.failures if failure.iteration == task.iteration - 1]
     is_same = bool(last) and all(failure.tree == task.tree for failure in last)
-    return tuple(last) if is_same and not task.stop_blocks else ()
+    return tuple(last) if is_same and not task.waiting.stop_blocks else ()
 
 
 def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) -> TaskState:
@@ -126,7 +176,7 @@ def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) 
     for phase in (phase for phase in JUDGING if task.get_gate(phase).status is not GateStatus.SKIPPED):
         known = failed.get(phase)
         status = GateStatus.FAILED if known else GateStatus.SKIPPED
-        message = "\n".join(f"- {reason}" for reason in known.reasons) if known else _NOTHING_NEW
+        message = list_lines(known.reasons) if known else _NOTHING_NEW
         task = decide_gate(task, status, message, phase=phase)
     if known := failed.get(Phase.VERIFICATION):
         verdict = verdict.replace(passed=False, reasons=known.reasons, caveats=())
@@ -138,7 +188,7 @@ def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) 
 def _fail_unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
     verdict = judge(gather_case(crew.judging, task))
     for phase in phases:
-        task = decide_gate(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
+        task = decide_gate(task, GateStatus.FAILED, list_lines(verdict.reasons), phase=phase)
     return add_failure(task.replace(verdict=verdict), phases[0], verdict.reasons)
 
 
@@ -155,10 +205,10 @@ def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
     issues = len(task.review.issues)
     said = f"- {task.review.verdict}, {issues} issue{'' if issues == 1 else 's'}"
     reasons = () if task.reads_only else list_objections(task.review, task.flagged_issues)
-    reasons = (*describe_drift(find_drift(crew.judging, task), find_altered(crew.judging, task)), *reasons)
+    reasons = (*list_drift(find_drift(crew.judging, task), find_altered(crew.judging, task)), *reasons)
     if not reasons:
         return decide_gate(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
-    message = "\n".join((said, *(f"- {reason}" for reason in reasons)))
+    message = f"{said}\n{list_lines(reasons)}"
     task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.REVIEW)
     return add_failure(task, Phase.REVIEW, reasons)
 
@@ -170,14 +220,12 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
     if verdict.to_approve and task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task = ask_approval(crew, task.replace(verdict=verdict))
         return task if task.pending else _decide_gate(crew, task, verdict, run)
-    if verdict.passed and verdict.evidence and run is None and task.asks_verifier:
-        verdict = _NO_ANSWER
     if verdict.passed and run is not None and run.outcome in _WRONG_FORM:
-        verdict = doubt(verdict, end_without_result(run).reason)
+        verdict = doubt(verdict, FindingKind.AS_WORDED.of(end_without_result(run).reason))
     elif verdict.passed and run is not None:
         if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:
             return end_in_phase(task, Phase.VERIFICATION, end_without_result(run), agent=run.head.agent)
-        verdict = lower_verdict(verdict, task.judgement, crew.list_changes(task))
+        verdict = lower_verdict(verdict, task.judgement, crew.list_changes(task), task.judge_tests)
     verdict = add_role_caveats(verdict, task)
     if verdict.passed and task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task, verdict = await ask_stop_hooks(crew, task, verdict)
@@ -192,16 +240,16 @@ def ask_approval(crew: Crew, task: TaskState) -> TaskState:
     before = [f"{run.check.name} {_describe_run(run)}" for run in crew.checking.find_runs(task.held)]
     asked = {
         "why": task.change.summary if task.change else "",
-        "changes": list(weakened),
+        "changes": list(describe_all(weakened)),
         "before": before,
         "diff": crew.git.make_diff(*task.trees, *paths)[:MAX_DIFF_CHARS] if paths else "",
     }
     pending = make_pending(make_approval_id(seen, weakened), PendingKind.SURFACE, asked)
-    if pending.id not in task.answers:
+    if pending.id not in task.waiting.answers:
         task = decide_or_suspend(crew, task, pending, crew.consent)
     if task.pending:
         return task
-    return task.replace(ending=_end_tampered(task.answers[pending.id], weakened))
+    return task.replace(ending=_end_tampered(task.waiting.answers[pending.id], weakened))
 
 
 def _decide_gate(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None) -> TaskState:
@@ -211,46 +259,51 @@ def _decide_gate(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None)
         caveats = f" with caveat: {', '.join(verdict.caveats)}" if verdict.caveats else ""
         found = f"every required check passes (evidence {', '.join(verdict.evidence)})"
         message = f"- {found if verdict.evidence else 'no check was run'}{caveats}"
+        if run is None and task.judges:
+            message += f"\n- {task.judges.describe()}"
         return decide_gate(task, GateStatus.PASSED, message, agent=agent, phase=Phase.VERIFICATION)
     red = [run for run in crew.checking.find_runs(task.final) if not run.green]
-    message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *map(format_check, red)))
+    message = "\n".join((list_lines(verdict.reasons), *map(format_check, red)))
     task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.VERIFICATION)
     return add_failure(task, Phase.VERIFICATION, verdict.reasons, red)
 
 
 def add_failure(
-    task: TaskState, phase: Phase, reasons: tuple[str, ...], red: Sequence[CheckRun] = ()
+    task: TaskState, phase: Phase, reasons: tuple[Finding, ...], red: Sequence[CheckRun] = ()
 ) -> TaskState:
     """Return the task with one more failure for the implementer's next prompt.
 
-    Its signature comes from data alone: the words of a hanging check have its seconds, those of a judge
-    are new each time.
+    Its signature leaves out its reasons: a hanging check has other seconds each time, a judge other words.
     """
     judge: object = task.judgement and task.judgement.verdict
+    is_judged = phase is Phase.VERIFICATION and judge is Claim.FAILED
     if phase is Phase.REVIEW and task.review is not None:
         judge = sorted((each.severity, each.kind, each.path, each.line) for each in task.review.issues)
-    identity = (phase.value, judge, task.stop_blocks, sorted(map(_identify, red)))
+    identity = (phase.value, judge, task.waiting.stop_blocks, sorted(map(_identify, red)))
     failure = Failure(
         iteration=task.iteration,
         phase=phase,
         tree=task.tree or "",
         signature=hashlib.sha256(repr(identity).encode()).hexdigest()[:16],
         reasons=reasons,
+        tests=tuple(each for each in task.judge_tests if each.failing) if is_judged else (),
         evidence=task.verdict.evidence if task.verdict and phase is not Phase.REVIEW else (),
     )
     return task.replace(failures=(*task.failures, failure))
 
 
 def _identify(run: CheckRun) -> tuple[str, ...]:
-    end = describe_end(run.evidence) if run.evidence else ""
-    return (run.check.name, run.check.command, end, *sorted(find_faults(run)))
+    end = (run.evidence.timed_out or run.evidence.exit_code) if run.evidence else None
+    return (run.check.name, run.check.command, str(end), *sorted(find_faults(run)))
 
 
 def _describe_run(run: CheckRun) -> str:
     return summarize_evidence(run.evidence) if run.evidence else f"not run ({run.check.missing})"
 
 
-def _end_tampered(answer: Answer, weakened: Sequence[str]) -> Ending:
+def _end_tampered(answer: Answer, weakened: Iterable[Finding]) -> Ending:
     why = f" ({answer.text})" if answer.text else ""
-    reason = "\n".join((f"the checks were changed, not approved by {answer.author}{why}:", *weakened))
+    reason = "\n".join(
+        (f"the checks were changed, not approved by {answer.author}{why}:", *describe_all(weakened))
+    )
     return Ending(status=Status.TAMPERED, exit_code=Exit.TAMPERED, reason=reason)

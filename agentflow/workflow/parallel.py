@@ -24,7 +24,7 @@ from agentflow.redact import redact_text, to_one_line
 from agentflow.sandbox.throwaway import remove_scratch
 from agentflow.verdict.ending import end_without_result
 from agentflow.verdict.runner import run_together
-from agentflow.workflow.crew import Crew
+from agentflow.workflow.crew import Crew, StepPlace
 from agentflow.workflow.dispatch import RunPrompt, accept, dispatch, work
 from agentflow.workflow.gates import end_in_phase, suspend_for
 from agentflow.workflow.task_prompt import quote_diff, write_task_prompt
@@ -60,7 +60,7 @@ async def work_on_steps(crew: Crew, task: TaskState) -> TaskState:
         if task.ending is not None:
             return task
     if waves[wide[-1] + 1 :]:
-        task = await work(crew.replace(since=task.tree), task)
+        task = await work(crew.replace(step=StepPlace(since=task.tree)), task)
         return task if task.ending else task.replace(change=_join_changes(task, task.change))
     agent = crew.roles.find_part(ROLE_OF[Phase.IMPLEMENTATION]).name
     return accept(crew, task.replace(change=_join_changes(task)), agent)
@@ -198,7 +198,7 @@ async def _merge_step(crew: Crew, ended: _EndedStep, *, is_over: bool) -> TaskSt
 async def _repeat_step(crew: Crew, ended: _EndedStep) -> Run:
     """Have a step done once more in the repository, where another one had changed the same lines."""
     task, copy = crew.store.task, ended.copy
-    crew = crew.replace(since=task.tree)
+    crew = crew.replace(step=StepPlace(since=task.tree))
     assert task.tree is not None
     own, merged = await to_thread.run_sync(copy.git.write_tree), task.tree
     paths = await to_thread.run_sync(find_conflicts, crew.git, copy)

@@ -3,10 +3,10 @@
 import anyio
 
 from agentflow.core.events import PhaseEnded
-from agentflow.core.record import copy_shared
+from agentflow.core.finding import FindingKind
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.redact import to_one_line
-from agentflow.routing.route import is_to_be_proved
+from agentflow.routing.route import JUDGING, is_to_be_proved
 from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.ending import conclude
 from agentflow.verdict.judge import list_claims
@@ -24,7 +24,7 @@ def skip_proving(task: TaskState) -> TaskState:
     """Return the task without the proving round that is due, where a limit of the task is nearly used up."""
     if task.verdict is None or not is_to_be_proved(task):
         return task
-    budget, usage = task.budget, task.usage
+    budget, usage = task.options.budget, task.usage
     left = anyio.current_effective_deadline() - anyio.current_time()
     used = {
         "--max-cost": (usage.cost_usd or 0) / budget.cost if budget.cost else 0,
@@ -34,19 +34,24 @@ def skip_proving(task: TaskState) -> TaskState:
     short = [f"{share:.0%} of {name}" for name, share in used.items() if share > 1 - _LEAST_LEFT]
     if not short:
         return task
-    note = f"no proving round: {', '.join(short)} is used"
+    note = FindingKind.NO_PROVING_ROUND.of(*short)
     verdict = task.verdict.replace(notes=(*task.verdict.notes, note))
     return task.replace(prove_rounds=task.proving, verdict=verdict)
 
 
-def keep_verdict(task: TaskState) -> TaskState | None:
-    """Return the task judged as before its proving round, where that left the files the same; else None."""
+def keep_results(task: TaskState) -> TaskState | None:
+    """Return the task as before its proving round, where that left the files the same; else None.
+
+    Its verdict stands as well, unless judges have still to be asked.
+    """
     stands = task.stands
     if stands is None or not task.is_proving or stands.tree != task.tree:
         return None
     notes = dict.fromkeys((*stands.verdict.notes, *list_claims(task)))
     verdict = stands.verdict.replace(notes=tuple(notes))
-    kept = {**copy_shared(stands, TaskState), "verdict": verdict, "change": task.change}
+    kept = {**stands.state, "verdict": verdict, "change": task.change}
+    if not (stands.judges and stands.judges.asked) and {*JUDGING} & {*task.routing.steps}:
+        kept |= {"gates": task.gates, "verdict": None}
     return task.replace(**kept, prove_rounds=task.proving)  # another round would change as little
 
 
@@ -61,9 +66,9 @@ def keep_standing(crew: Crew, task: TaskState, ending: Ending) -> tuple[TaskStat
         reason = f"{ending.reason}; the files before the proving round cannot be restored: {error}"
         return task, ending.replace(reason=reason)
     why = to_one_line(ending.reason, _REASON)
-    note = f"proving round {task.proving} was undone, the change before it stands: {why}"
+    note = FindingKind.ROUND_UNDONE.of(str(task.proving), why)
     verdict = stands.verdict.replace(notes=(*stands.verdict.notes, note))
-    kept = {**copy_shared(stands, TaskState), "verdict": verdict, "iteration": task.iteration}
+    kept = {**stands.state, "verdict": verdict, "iteration": task.iteration}
     told, task = task.gates, task.replace(**kept, stands=None, pending=())
     for phase, gate in task.gates.items():
         if gate != told.get(phase):  # who watches saw it open again

@@ -20,17 +20,16 @@ from agentflow.library.instructions import load_instructions
 from agentflow.memory.place import load_learnings
 from agentflow.model.tiers import REPAIR
 from agentflow.redact import list_some, to_one_line
-from agentflow.routing.clauses import Mood, split_clauses
+from agentflow.routing.clauses import Mood, Table, split_clauses
 from agentflow.routing.route import (
     classify_task,
     classify_words,
     skip_roles_before,
 )
-from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, find_definition, read_short_file
 from agentflow.verdict.surface import is_check_file
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.early_checks import describe_base, examine, try_first, try_repair
+from agentflow.workflow.early_checks import describe_base, drop_slow_repair, examine, try_first, try_repair
 from agentflow.workflow.gates import add_assumption, decide_gate, decide_or_suspend, make_pending, suspend_for
 from agentflow.workflow.session import announce_instructions
 from agentflow.workflow.task_prompt import MAX_FAILING, take_last_lines
@@ -76,6 +75,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         task = await try_repair(crew, task)
     elif crew.base is None:
         task = await try_first(crew, task)
+    task = drop_slow_repair(crew, task)
     if task.is_first_try:
         task, event = skip_roles_before(task)
         crew.store.emit(event)
@@ -83,15 +83,15 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
 
 
 def _load_learnings(crew: Crew, task: TaskState) -> tuple[Instruction, ...]:
-    return load_learnings(crew.workspace, os.environ) if task.remembers else ()
+    return load_learnings(crew.workspace, os.environ) if task.options.remembers else ()
 
 
 def _record_start(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with the tree it begins with, which is also its base unless it follows another."""
-    key = "base_tree" if task.follows is None else "start_tree"
-    tree = getattr(task, key) or crew.git.write_tree()
-    if task.left_tree and crew.git.has_tree(task.left_tree):
-        task = note_drift(crew, task, task.left_tree, tree).replace(left_tree=None)
+    key = "base_tree" if task.session.follows is None else "start_tree"
+    tree = task.get_values([key])[key] or crew.git.write_tree()
+    if task.session.left_tree and crew.git.has_tree(task.session.left_tree):
+        task = note_drift(crew, task, task.session.left_tree, tree).replace(left_tree=None)
     return task.replace(**{key: tree}, tree=tree)
 
 
@@ -99,11 +99,11 @@ def note_drift(crew: Crew, task: TaskState, before: str, after: str) -> TaskStat
     """Return the task with what somebody else changed between two trees, as a conversation is told it."""
     paths = list_some(to_one_line(each.path) for each in crew.git.list_changes(before, after))
     told = f"- changed by somebody else, so Read them again: {paths}" if paths else ""
-    return task.replace(since="\n".join(filter(None, (task.since, told))))
+    return task.replace(since="\n".join(filter(None, (task.session.since, told))))
 
 
 def _clarify(crew: Crew, task: TaskState) -> TaskState:
-    if QUESTION_ID in task.answers or task.focus is not None:
+    if QUESTION_ID in task.waiting.answers or task.options.focus is not None:
         return _assume_answer(task)
     found = classify_words(task, crew.table)
     gap = _find_gap(task, found, crew.table)
@@ -149,14 +149,14 @@ def _find_gap(task: TaskState, found: Classification, table: Table) -> Pending |
 
 
 def _assume_answer(task: TaskState) -> TaskState:
-    answer = task.answers.get(QUESTION_ID)
+    answer = task.waiting.answers.get(QUESTION_ID)
     if answer is None or f"- {answer.text}" in task.intent.assumptions.split("\n"):
         return task
     return add_assumption(task, answer.text)
 
 
 async def _survey(crew: Crew, task: TaskState) -> TaskState:
-    if task.surroundings or task.tree is None:
+    if task.known.surroundings or task.tree is None:
         return task
     files = crew.git.list_paths(task.tree)
     excerpts = tuple(_choose_excerpts(crew, task, files))
@@ -202,7 +202,7 @@ def _choose_excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Ite
     named = tuple(islice(_find_named(f"{task.task}\n{task.intent.goal}", files), MAX_FILES))
     for path in named:
         yield read_short_file(crew.workspace, path) or Excerpt(path=path, first=1, lines=())
-    if task.follows is None:  # what failed before the first task of a session may pass by now
+    if task.session.follows is None:  # what failed before the first task of a session may pass by now
         yield from (each for each in show_failing_tests(crew, task, files) if each.path not in named)
 
 

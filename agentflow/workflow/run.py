@@ -24,16 +24,16 @@ from agentflow.process import make_timestamp
 from agentflow.redact import list_some
 from agentflow.report.material import sum_spending, summarize_intent
 from agentflow.report.report import format_report, has_document, write_document
-from agentflow.routing.route import enter_phase, find_next_phase, list_phases_beside
+from agentflow.routing.route import JUDGING, enter_phase, find_next_phase, list_phases_beside
 from agentflow.store.ledger import hash_file
 from agentflow.store.reading import find_last_write_time, load_events
-from agentflow.verdict.case import describe_drift, find_hook_files
+from agentflow.verdict.case import find_hook_files, list_drift
 from agentflow.verdict.ending import conclude, fail
+from agentflow.wording import describe_all
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import work
-from agentflow.workflow.early_checks import EarlyChecks, awaits_base
-from agentflow.workflow.early_index import EarlyIndex
+from agentflow.workflow.early_checks import EarlyChecks, EarlyIndex, awaits_base
 from agentflow.workflow.gates import can_go_on, end_in_phase, pause_after, suspend
 from agentflow.workflow.proving import keep_standing, skip_proving
 from agentflow.workflow.refinement import refine
@@ -61,7 +61,7 @@ async def run_phases(crew: Crew, task: TaskState) -> TaskState:
         if crew.webhook is not None or crew.hooks.has(Point.NOTIFICATION):
             await notify(crew, _look_again(crew, task))
         is_unpriced = task.usage.tokens > 0 and task.usage.cost_usd is None
-        if is_unpriced and task.budget.cost is not None:
+        if is_unpriced and task.options.budget.cost is not None:
             crew.store.emit(Warned(message="--max-cost was not enforced: the price of the model is unknown"))
     except Halted as error:
         return end_early(crew, Status.BLOCKED, Exit.BLOCKED, f"a hook stopped the task: {error}")
@@ -76,7 +76,8 @@ async def _walk(crew: Crew, task: TaskState) -> TaskState:
     async with anyio.create_task_group() as group:
         crew = crew.replace(index=EarlyIndex(group.start_soon))
         if crew.grace is not None or awaits_base(task):
-            base = EarlyChecks(group.start_soon, crew.grace or 0, crew.recorded_beside)
+            beside = crew.recorded.beside if crew.recorded else None
+            base = EarlyChecks(group.start_soon, crew.grace or 0, beside)
             crew = crew.replace(base=base)
         if awaits_base(task) and crew.base:
             crew.base.start(crew, task)
@@ -102,7 +103,7 @@ async def _run_route(crew: Crew, task: TaskState) -> TaskState:
 def _begin(crew: Crew, task: TaskState) -> TaskState:
     """Record the files and announce the task; return it with its base tree where that is known already."""
     tree = crew.snapshots.begin(find_last_write_time(crew.store.folder))
-    if task.get_gate(Phase.REFINEMENT).status is not GateStatus.PASSED and task.follows is None:
+    if task.get_gate(Phase.REFINEMENT).status is not GateStatus.PASSED and task.session.follows is None:
         task = task.replace(base_tree=None if any(map(crew.hooks.has, _BEFORE)) else tree)
     crew.store.save(task)
     crew.store.emit(TaskStarted(**copy_shared(task, TaskStarted)))
@@ -116,12 +117,12 @@ async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
         crew.snapshots.hold()
     crew.store.save(task)
     if task.proving > begun and task.stands is not None:
-        places = task.stands.verdict.unproved
-        crew.store.emit(ProvingStarted(round=task.proving, rounds=task.prove_rounds, places=places))
+        places = describe_all(task.stands.verdict.unproved)
+        crew.store.emit(ProvingStarted(round=task.proving, rounds=task.options.prove_rounds, places=places))
     if phase is Phase.COMPLETE:
         return await PHASES[phase](crew, task)
     phases = list_phases_beside(task, phase)
-    for each in phases:
+    for each in phases if phase not in JUDGING or task.reads_only else ():  # judges are chosen later
         task = await announce_phase(crew, task, each)
     if task.ending is not None:
         return end_in_phase(task, phase, task.ending)
@@ -158,7 +159,7 @@ def _end_phases(crew: Crew, task: TaskState, phases: Iterable[Phase], begin: flo
             )
         )
     passed = [each for each in phases if task.get_gate(each).status is GateStatus.PASSED]
-    wanted = task.pause_after
+    wanted = task.options.pause_after
     return pause_after(task, wanted) if wanted and _is_behind(task, wanted, passed) else task
 
 
@@ -166,8 +167,8 @@ def _is_behind(task: TaskState, wanted: Phase, passed: list[Phase]) -> bool:
     """Return whether a phase has passed, or is one that this task skips and would come now."""
     order = [*Phase]
     last = max(map(order.index, passed), default=len(order))
-    later = min((order.index(each) for each in task.steps if order.index(each) > last), default=0)
-    return wanted in passed or (wanted not in task.steps and last < order.index(wanted) < later)
+    later = min((order.index(each) for each in task.routing.steps if order.index(each) > last), default=0)
+    return wanted in passed or (wanted not in task.routing.steps and last < order.index(wanted) < later)
 
 
 def _end_without_model(task: TaskState, error: ModelError) -> TaskState:
@@ -182,7 +183,7 @@ def _end_without_model(task: TaskState, error: ModelError) -> TaskState:
 
 
 def _find_overspent(task: TaskState) -> Ending | None:
-    budget, usage = task.budget, task.usage
+    budget, usage = task.options.budget, task.usage
     if task.verdict is not None and task.verdict.passed:
         return None
     if budget.cost is not None and usage.cost_usd is not None and usage.cost_usd >= budget.cost:
@@ -257,12 +258,12 @@ def _check_drift(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
     assert task.verdict is not None
     apart = find_hook_files(seen)
     changes = tuple(each for each in crew.git.list_changes(task.tree, seen.tree) if each.path not in apart)
-    reasons = tuple(describe_drift(changes, ()))
+    reasons = tuple(list_drift(changes, ()))
     if not reasons:
         if paths := [each.path for each in changes]:
             crew.store.emit(Warned(message=f"new after the checks: {list_some(paths)}"))
         return task.replace(hook_files=seen.hook_files)
-    ending = fail("; ".join(reasons))
+    ending = fail("; ".join(describe_all(reasons)))
     verdict = task.verdict.replace(passed=False, reasons=reasons, caveats=())
     return seen.replace(ending=ending, status=ending.status, verdict=verdict)
 
@@ -289,7 +290,7 @@ async def implement(crew: Crew, task: TaskState) -> TaskState:
 
 async def run_exploration(crew: Crew, task: TaskState) -> TaskState:
     """Run one explorer, or one for each angle where exploring is the task."""
-    return await (work if task.focus is None else explore_deeply)(crew, task)
+    return await (work if task.options.focus is None else explore_deeply)(crew, task)
 
 
 async def judge_change(crew: Crew, task: TaskState) -> TaskState:

@@ -7,6 +7,7 @@ import anyio.to_thread
 
 from agentflow.core.errors import Exit, Halted, ModelError, ModelRefused, ModelRejected
 from agentflow.core.events import Warned
+from agentflow.core.finding import FindingKind
 from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.points import (
@@ -23,7 +24,7 @@ from agentflow.core.points import (
 )
 from agentflow.core.record import Record
 from agentflow.core.task import Instruction, Phase, Status, TaskState
-from agentflow.core.verdict import FailReason, Verdict
+from agentflow.core.verdict import Verdict
 from agentflow.loop.lifecycle import MAX_BLOCKS
 from agentflow.memory.keep import recall_for_task
 from agentflow.redact import redact_text, to_one_line
@@ -48,7 +49,7 @@ async def start_session(crew: Crew, task: TaskState) -> TaskState:
     started = await _fire(
         crew, task, Point.SESSION_START, lambda: SessionStarted(source=source, model=task.model)
     )
-    contexts = [task.context, started.context]
+    contexts = [task.known.context, started.context]
     if is_new:
         prompted = await _fire(crew, task, Point.USER_PROMPT_SUBMIT, lambda: Prompt(prompt=task.task))
         contexts.append(prompted.context)
@@ -64,7 +65,7 @@ async def end_session(crew: Crew, task: TaskState) -> None:
 
 async def announce_instructions(crew: Crew, task: TaskState) -> None:
     """Tell hooks of each file of instructions that roles are given."""
-    for each in task.instructions:
+    for each in task.known.instructions:
         await _fire(crew, task, Point.INSTRUCTIONS_LOADED, partial(_to_instructions, crew, each))
 
 
@@ -76,7 +77,7 @@ def _to_instructions(crew: Crew, one: Instruction) -> InstructionsRead:
 
 async def announce_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     """Tell hooks that a role is about to begin a phase; a refusal ends the task."""
-    if phase not in task.steps or (phase is Phase.VERIFICATION and not task.asks_verifier):
+    if phase not in task.routing.steps or (phase is Phase.VERIFICATION and not task.asks_verifier):
         return task
     work = PhaseWork(task_subject=phase, task_description=task.task)
     said = await _fire(crew, task, Point.TASK_CREATED, lambda: work)
@@ -139,17 +140,17 @@ async def ask_stop_hooks(crew: Crew, task: TaskState, verdict: Verdict) -> tuple
         Point.STOP,
         lambda: Stopped(
             last_assistant_message=task.change.summary if task.change else "",
-            stop_hook_active=task.stop_blocks > 0,
+            stop_hook_active=task.waiting.stop_blocks > 0,
         ),
     )
     wanted = said.reason if said.decision is Decision.DENY else said.context
     if not wanted:
         return task, verdict
-    count = task.stop_blocks + 1
+    count = task.waiting.stop_blocks + 1
     if count > MAX_BLOCKS:
         ending = block(f"Stop hooks blocked {MAX_BLOCKS} times: {wanted}")
         return task.replace(ending=ending), verdict
-    reason = FailReason.STOPPED_BY_HOOK.of(f"{count} of {MAX_BLOCKS}: {wanted}")
+    reason = FindingKind.STOPPED_BY_HOOK.of(str(count), str(MAX_BLOCKS), wanted)
     return task.replace(stop_blocks=count), verdict.replace(passed=False, reasons=(reason,), caveats=())
 
 

@@ -13,6 +13,8 @@ from agentflow.core.evidence import (
     find_same_check,
     summarize_evidence,
 )
+from agentflow.core.finding import FileKind
+from agentflow.core.regex import regex
 from agentflow.core.role import Limits, Plan, Role, describe_results
 from agentflow.core.routing import ROLE_OF, Access
 from agentflow.core.task import ChecksBeside, Excerpt, Failure, Instruction, Phase, TaskState
@@ -24,6 +26,8 @@ from agentflow.routing.route import JUDGING
 from agentflow.runners.selection import describe_one_test
 from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH
+from agentflow.verdict.surface import find_kind
+from agentflow.wording import list_lines
 
 MAX_DIFF_CHARS = 20_000
 TAIL_LINES = 20
@@ -38,6 +42,8 @@ _RESULTS: Mapping[Phase, Mapping[str, Any]] = MappingProxyType(
 )
 """The role's own result by its phase, which its prompt leaves out."""
 
+_FILE = regex(r"(?m)^(?=diff --git )")
+_FILE_NAME = regex(r"diff --git a/.* b/(?P<path>.*)")
 _BEFORE_TASK = "Checks before the task"
 
 _WRITES = {
@@ -50,7 +56,7 @@ _WRITES = {
 def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
     """Return the prompt of a phase's role; its own result does not change it, so a run is found again."""
     task = task.replace(**_RESULTS.get(phase, {}))
-    repo_map = "" if phase in JUDGING else task.repo_map  # judges look for themselves
+    repo_map = "" if phase in JUDGING else task.known.repo_map  # judges look for themselves
     told = (_format_task(task, phase), _format_recalled(task, phase), repo_map)
     head = (write_opening(task, phase, material), *told, _format_exploration(task, phase))
     if task.reads_only:
@@ -73,7 +79,7 @@ def write_base_news(task: TaskState, material: Material) -> str:
 
 def write_follow_prompt(task: TaskState, phase: Phase, material: Material, *, is_other_role: bool) -> str:
     """Return what a follow-up adds to the conversation of the task before."""
-    since = f"## Since then\n{task.since}" if task.since else ""
+    since = f"## Since then\n{task.session.since}" if task.session.since else ""
     parts = [
         f"# Follow-up\n{read_prompt('follow.md')}",
         _format_surroundings(task, phase, material) if is_other_role else "",
@@ -90,7 +96,7 @@ def write_follow_prompt(task: TaskState, phase: Phase, material: Material, *, is
 
 def write_correction_prompt(task: TaskState, correction: str) -> str:
     """Return what a person's correction of a plan adds to the conversation that made it."""
-    since = f"## Since then\n{task.since}" if task.since else ""
+    since = f"## Since then\n{task.session.since}" if task.session.since else ""
     head = f"# The plan is to be changed\n{read_prompt('correct.md')}"
     return "\n\n".join(
         filter(None, (head, fence_text(correction), since, _format_plan(task.rejected_plan, "Plan so far")))
@@ -104,7 +110,7 @@ def write_agreed_prompt(task: TaskState, material: Material) -> str:
     parts = (
         f"# The plan is agreed\n{read_prompt('agreed.md')}",
         _format_surroundings(task, phase, material),
-        f"## Since then\n{task.since}" if task.since else "",
+        f"## Since then\n{task.session.since}" if task.session.since else "",
         _format_plan(task.plan),
         _format_checks(_BEFORE_TASK, material.before, material, _format_check) if is_untold else "",
     )
@@ -122,9 +128,8 @@ def write_proving_prompt(task: TaskState, _material: Material) -> str:
     """Return what a proving round adds to the implementer's conversation: the places that no test notices."""
     if not task.is_proving or task.stands is None:
         return ""
-    head = f"# Proving round {task.proving} of {task.prove_rounds}\n{read_prompt('proving.md')}"
-    places = (f"- {line}" for line in task.stands.verdict.unproved)
-    return "\n".join((head, "", "## No test notices", *places))
+    head = f"# Proving round {task.proving} of {task.options.prove_rounds}\n{read_prompt('proving.md')}"
+    return "\n".join((head, "", "## No test notices", list_lines(task.stands.verdict.unproved)))
 
 
 def write_opening(task: TaskState, phase: Phase, material: Material) -> str:
@@ -136,7 +141,7 @@ def write_opening(task: TaskState, phase: Phase, material: Material) -> str:
 def _format_surroundings(task: TaskState, phase: Phase, material: Material) -> str:
     role = material.roles.get(ROLE_OF[phase])
     lines = (
-        *task.surroundings,
+        *task.known.surroundings,
         *_describe_tests(material.before),
         *_describe_blocked(task, material.before),
         *(_describe_sandbox(task, ROLE_OF[phase], role, material.network) if role else ()),
@@ -182,7 +187,7 @@ def _describe_limits(task: TaskState, limits: Limits) -> Iterator[str]:
 
 def _describe_budget(task: TaskState) -> Iterator[str]:
     """Yield roughly how much of the budget is left, rounded so that a resumed run reads the same."""
-    budget, usage = task.budget, task.usage
+    budget, usage = task.options.budget, task.usage
     if budget.cost is not None:
         yield f"about {_percent_left(usage.cost_usd or 0, budget.cost)} % left of {budget.cost:g} USD"
     if budget.tokens is not None:
@@ -194,8 +199,8 @@ def _percent_left(used: float, allowed: float) -> int:
 
 
 def _format_instructions(task: TaskState, material: Material) -> str:
-    paths = (*task.paths, *material.changed, *(each.path for each in task.excerpts))
-    found = select_instructions(task.instructions, paths)
+    paths = (*task.paths, *material.changed, *(each.path for each in task.known.excerpts))
+    found = select_instructions(task.known.instructions, paths)
     parts = [f"# Instructions of the repository\n{read_prompt('instructions.md')}"]
     left = MAX_IN_PROMPT
     for each in found:
@@ -228,33 +233,33 @@ def list_whole_files(task: TaskState, changed: tuple[str, ...]) -> tuple[str, ..
 
 
 def _fresh_excerpts(task: TaskState, changed: tuple[str, ...]) -> Iterator[Excerpt]:
-    whole = {each.path for each in task.excerpts if each.is_whole}
-    cited = [each for each in task.cited if each.path not in whole]
+    whole = {each.path for each in task.known.excerpts if each.is_whole}
+    cited = [each for each in task.known.cited if each.path not in whole]
     paths = {each.path for each in cited}
-    for each in (*(each for each in task.excerpts if each.path not in paths), *cited):
+    for each in (*(each for each in task.known.excerpts if each.path not in paths), *cited):
         if each.path not in changed:
             yield each
 
 
 def _format_recalled(task: TaskState, phase: Phase) -> str:
     """Return what the memory holds for the task; judges get none, so that they look for themselves."""
-    if not task.recalled or phase in JUDGING:
+    if not task.known.recalled or phase in JUDGING:
         return ""
-    lines = "\n".join(f"- {one.line}" for one in task.recalled)
+    lines = "\n".join(f"- {one.line}" for one in task.known.recalled)
     return f"## Remembered\n{read_prompt('remembered.md')}\n{fence_text(lines)}"
 
 
 def _format_exploration(task: TaskState, phase: Phase) -> str:
     """Return an earlier exploration; judges get none, so that they look for themselves."""
-    if not task.explored or phase in JUDGING:
+    if not task.options.explored or phase in JUDGING:
         return ""
-    return f"## Explored earlier\n{fence_text(task.explored[:MAX_DIFF_CHARS], 'markdown')}"
+    return f"## Explored earlier\n{fence_text(task.options.explored[:MAX_DIFF_CHARS], 'markdown')}"
 
 
 def _list_reading_parts(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
     if phase is Phase.REVIEW:
         return _format_findings(task), _format_excerpts(task, material), read_prompt("audit.md")
-    wanted = "question.md" if task.route == "question" else "inquiry.md"
+    wanted = "question.md" if task.routing.route == "question" else "inquiry.md"
     return _format_excerpts(task, material), read_prompt(wanted)
 
 
@@ -266,19 +271,15 @@ def _list_change_parts(task: TaskState, phase: Phase, material: Material) -> tup
         case Phase.PLANNING:
             order = read_prompt("order.md") if task.parallel_work else ""
             rejected = _format_plan(task.rejected_plan, "Plan that the user had corrected")
-            alone = read_prompt("agree.md") if task.plan_mode else ""
+            alone = read_prompt("agree.md") if task.options.plan_mode else ""
             return _format_findings(task), seen, rejected, order, alone
         case Phase.IMPLEMENTATION:
             done = describe_results(task.parallel_work) if task.iteration == 1 else ""
             found = (_format_findings(task), seen, _format_plan(task.plan), done, _format_first_try(task))
             known = (*found, quote_diff("Change so far", material.diff))
             return *known, *_format_failures(task, material), write_proving_prompt(task, material)
-        case Phase.REVIEW:  # the checks run beside it
-            return _list_judging_parts(task, material)
-        case Phase.VERIFICATION:
-            shown = tuple(run for run in material.runs if run.code is Side.FINAL and not run.again)
-            after = _format_checks("Checks after the change", shown, material, _format_later_check)
-            return *_list_judging_parts(task, material), after, _format_review(task)
+        case Phase.REVIEW | Phase.VERIFICATION:
+            return _list_judging_parts(task, phase, material)
         case Phase.REFINEMENT | Phase.COMPLETE:
             return ()
 
@@ -291,19 +292,46 @@ def _format_first_try(task: TaskState) -> str:
     return f"## Searched already\n{read_prompt('first_try.md')}\n{fence_text(told)}"
 
 
-def _list_judging_parts(task: TaskState, material: Material) -> tuple[str, ...]:
-    said = [f"- {reason}" for failure in task.failures for reason in failure.reasons]
-    failed = "\n".join(("## Why it was sent back before", *dict.fromkeys(said))) if said else ""
+def _list_judging_parts(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
+    """Return what judges are shown; they differ at the end alone, for the cache of a provider.
+
+    The verifier reads the tests of the change once its own are written.
+    """
+    reasons = [reason for failure in task.failures for reason in failure.reasons]
+    failed = f"## Why it was sent back before\n{list_lines(reasons)}" if reasons else ""
     tests = _format_excerpts(task.replace(cited=()), material, whole=False)
     plan, claims = _format_plan(task.plan), _compare_claims(task, material)
-    return plan, tests, claims, failed, quote_diff("Change", material.diff)
+    shown = tuple(run for run in material.runs if run.code is Side.FINAL and not run.again)
+    after = _format_checks("Checks after the change", shown, material, _format_later_check)
+    own, of_tests = _split_diff(task, material.diff)
+    if phase is Phase.REVIEW or not own:
+        last = quote_diff("Tests of the change", of_tests)
+    else:
+        last = _name_tests(of_tests)
+    review = _format_review(task) if phase is Phase.VERIFICATION else ""
+    return plan, tests, claims, failed, after, quote_diff("Change", own), last, review
+
+
+def _split_diff(task: TaskState, diff: str) -> tuple[str, str]:
+    """Return the parts of a diff about anything but tests, and those about tests."""
+    parts: tuple[list[str], list[str]] = ([], [])
+    for part in _FILE.split(diff):
+        found = _FILE_NAME.match(part)
+        is_test = found is not None and find_kind(found["path"], task.surface) is FileKind.TESTS
+        parts[is_test].append(part)
+    return "".join(parts[False]), "".join(parts[True])
+
+
+def _name_tests(diff: str) -> str:
+    paths = [found["path"] for part in _FILE.split(diff) if (found := _FILE_NAME.match(part))]
+    return f"## Tests of the change\nnot shown here: {', '.join(paths)}" if paths else ""
 
 
 def _compare_claims(task: TaskState, material: Material) -> str:
     if task.change is None:
         return ""
     claimed, changed = dict.fromkeys(task.change.files), dict.fromkeys(material.changed)
-    missing = changed.keys() - claimed.keys() if task.start_tree is None else ()
+    missing = changed.keys() - claimed.keys() if task.session.start_tree is None else ()
     lines = (
         ("named", claimed),
         ("named, but unchanged", claimed.keys() - changed.keys()),
@@ -314,7 +342,7 @@ def _compare_claims(task: TaskState, material: Material) -> str:
 
 
 def _format_review(task: TaskState) -> str:
-    if task.review is None or not task.sequential:
+    if task.review is None or not task.options.sequential:
         return ""
     issues = (f"- {issue.describe()}" for issue in task.review.issues)
     return "\n".join(("## Review", str(task.review.verdict), *issues))
@@ -323,14 +351,18 @@ def _format_review(task: TaskState) -> str:
 def _format_task(task: TaskState, phase: Phase) -> str:
     intent = task.intent
     here = (phase, task.iteration)  # what was said then is in the conversation
-    told = "\n".join(f"- {each.text}" for each in task.said if (each.phase, each.iteration) != here)
+    told = "\n".join(f"- {each.text}" for each in task.session.said if (each.phase, each.iteration) != here)
     named = (
         ("Description", _keep_addition(intent.goal, intent.description)),
         ("Actions", _keep_addition(intent.goal, intent.actions)),
         ("Constraints", intent.constraints),
         ("Assumptions", intent.assumptions),
     )
-    around = (("Earlier in this session", task.earlier), ("Said since", told), ("Context", task.context))
+    around = (
+        ("Earlier in this session", task.session.earlier),
+        ("Said since", told),
+        ("Context", task.known.context),
+    )
     said = [f"## {title}\n{text}" for title, text in (*named, *around) if text]
     return "\n\n".join((f"# Task\n{intent.goal or task.task}", *said))
 
@@ -432,11 +464,16 @@ def _format_failures(task: TaskState, material: Material) -> tuple[str, ...]:
 
 
 def _format_failure(failure: Failure, material: Material, form: _FormatCheck = _format_check) -> str:
-    reasons = [f"- {reason}" for reason in failure.reasons]
     red = (run for run in material.recall(failure.evidence) if not run.green)
     by = f" in {failure.phase}" if failure.phase is Phase.REVIEW else ""
     heading = f"## Iteration {failure.iteration} failed{by}"
-    return "\n".join((heading, *reasons, *(form(run, material) for run in red)))
+    tests = (
+        f"### {each.path}, a test of the verifier that fails (it is not in the repository)\n"
+        f"{fence_text(each.text.rstrip())}\n{each.said}".rstrip()
+        for each in failure.tests
+    )
+    shown = (form(run, material) for run in red)
+    return "\n".join((heading, list_lines(failure.reasons), *shown, *tests))
 
 
 def quote_diff(title: str, diff: str) -> str:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from agentflow.redact import spell_bytes
 from agentflow.workspace.git import Git
-from agentflow.workspace.known_contents import digest_file
+from agentflow.workspace.ignored_files import digest_file
 
 _OURS = (".claude/agentflow", ".claude/worktrees")
 _GONE = ""

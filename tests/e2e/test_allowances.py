@@ -83,7 +83,7 @@ def test_a_trusted_test_command_is_the_test_check_until_it_changes(new_repo: New
     assert "ignored until you trust it: .claude/test-command" in said
     asked = repo.run("trust")
     assert asked.code == 2
-    assert "changed  checks       .claude/test-command" in asked.out
+    assert ".claude/test-command  checks, changed" in asked.out
 
 
 def test_trusted_skipping_of_the_tests_is_never_0(new_repo: NewRepo) -> None:

@@ -132,6 +132,17 @@ def test_a_model_has_the_tool_where_tests_fail_and_its_edit_is_a_call_like_any(r
     assert [name for name in tools if name in {"Repair", "Edit"}] == ["Repair", "Edit", "Repair", "Edit"]
 
 
+def test_a_model_has_no_such_tool_where_a_trial_of_an_edit_takes_long(new_repo: NewRepo) -> None:
+    begin = "def test_add(self):\n        "
+    slow = play.CALC["tests/test_calc.py"].replace(begin, f"{begin}__import__('time').sleep(1)\n        ")
+    repo = new_repo({**play.CALC, "tests/test_calc.py": slow})
+    with serving(policy=honest) as server:
+        done = live(repo, server, play.WHOLE_CREW, **PATIENT)
+    assert done.code == 0, done.err
+    assert not any("Repair" in asked.tools for asked in server.asked)
+    assert repo.run("replay").code == 0
+
+
 def test_a_search_that_is_stopped_is_as_if_it_had_never_been(new_repo: NewRepo) -> None:
     begin = "def test_add(self):\n        "
     slow = play.CALC["tests/test_calc.py"].replace(begin, f"{begin}__import__('time').sleep(1)\n        ")

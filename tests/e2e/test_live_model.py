@@ -52,7 +52,8 @@ OFFERED = {
         "SubmitChange",
     },
     "verifier": {
-        *("Read", "Grep", "Bash", "RunTests", "Mutants", "RecallOutput", "Remember", "Skill", "SubmitVerdict")
+        *("Read", "Grep", "Bash", "RunTests", "Mutants", "TryTest", "RecallOutput", "Remember", "Skill"),
+        "SubmitVerdict",
     },
 }
 

@@ -54,6 +54,13 @@ NODE = {
     "pager/__init__.py": "",
 }
 EVEN = NODE["test/pages.test.js"].replace("pages(41, 10), 5", "pages(40, 10), 4").replace("all", "even")
+MARKED = "function url (size) {\n  return '?a=4711&b=8899&c=7'\n}\n\nmodule.exports = { url }\n"
+MARKED_TEST = """const { test } = require('node:test')
+const assert = require('node:assert')
+const { url } = require('../pages.js')
+
+test('the whole', () => { assert.strictEqual(url(7), '?a=4711&b=8899&c=7') })
+"""
 ROUND_UP = NODE["pages.js"].replace("Math.floor", "Math.ceil")
 GO = {
     "go.mod": "module pager\n\ngo 1.19\n",
@@ -183,6 +190,25 @@ CASES = {
         "passes whatever its tests expect: test/pages.test.js:5",
         base=NODE,
     ),
+    "node: a command that runs none of the tests": Case(
+        4,
+        {"pages.js": ROUND_UP},
+        "test/pages.test.js:5, on the code from before the task: passed",
+        base={
+            **NODE,
+            "package.json": NODE["package.json"].replace("node --test", "node demo.js"),
+            "demo.js": "console.log(require('./pages.js').pages(40, 10))\n",
+        },
+    ),
+    "node: numbers in a text that a line had before": Case(
+        0,
+        {
+            "pages.js": MARKED.replace("'?a=4711&b=8899&c=7'", "'?a=4711&b=8899&c=' + size"),
+            "test/pages.test.js": MARKED_TEST
+            + "test('other', () => { assert.ok(url(5).endsWith('&c=5')) })\n",
+        },
+        base={**NODE, "pages.js": MARKED, "test/pages.test.js": MARKED_TEST},
+    ),
     "go: a bug that is fixed": Case(0, {"pages.go": GO_RIGHT}, "broken_code: pages.go: red", base=GO),
     "go: a second function with a bug": Case(
         4, {"pages.go": GO_RIGHT.replace("(number - 1)", "(number - 1 + number/50)")}, "pages.go:8", base=GO
@@ -198,6 +224,8 @@ SHORT = (
     "code that is nested deep, and a test that is nearly so",
     "a linter that no longer looks at the changed code",
     "node: what compares is replaced",
+    "node: a command that runs none of the tests",
+    "node: numbers in a text that a line had before",
     "node: a result for a machine that no test has",
     "node: a file that cannot be read",
 )

@@ -213,7 +213,7 @@ def test_a_failed_check_decides_without_asking_a_judge(new_repo: NewRepo) -> Non
     worse = play.role("implementer", *play.edit("calc.py", "2 * a", "3 * a"), play.submit("calc.py"))
     done = repo.task("refactor add", "--max-iterations", "1", "--json", script=[worse, review()])
     assert (done.code, acted(repo)) == (3, ["implementer"])
-    assert done.json["gates"]["review"]["status"] == "pending"
+    assert done.json["gates"]["review"]["status"] == "skipped"
     assert done.json["gates"]["review"]["message"] == "- not asked: a required check failed"
     assert done.json["gates"]["verification"]["status"] == "failed"
 
@@ -272,7 +272,9 @@ def test_review_and_verification_run_side_by_side_on_one_tree_unless_in_sequence
     assert {gates[phase]["status"] for phase in ("review", "verification")} == {"passed"}
     (reviewed,) = (one["seq"] for one in repo.events("RunEnded") if one["role"] == "reviewer")
     checked = max(one["seq"] for one in repo.events("CheckStarted") if one["code"] == "final")
-    assert (checked < reviewed) is (way == "")
+    verifying = next(one["seq"] for one in repo.events("RunStarted") if one["role"] == "verifier")
+    assert checked < reviewed
+    assert (verifying < reviewed) is (way == "")
     (heard,) = (one["seq"] for one in repo.events("StateChanged") if one["changed"].get("probes"))
     asked = repo.events("Asked")[-1]["seq"]
     assert checked < asked < heard < max(one["seq"] for one in repo.events("RunEnded"))

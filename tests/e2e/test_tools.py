@@ -32,7 +32,7 @@ TABLE = {
         *("Read", "Write", "Edit", "MultiEdit", "Grep", "Glob", "Bash", "RunTests", "Mutants", "Remember")
     },
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
-    "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants", "Remember"},
+    "verifier": {"Read", "Grep", "Bash", "RunTests", "Mutants", "TryTest", "Remember"},
 }
 """FEATURES A4 where no provider of web tools is set."""
 OWNERS = {
@@ -47,6 +47,7 @@ OWNERS = {
     "Grep": set(TABLE),
     "Glob": {"explorer", "planner", "implementer"},
     "Mutants": {"implementer", "verifier"},
+    "TryTest": {"verifier"},
     "RunTests": {"implementer", "verifier"},
     "Remember": {"planner", "implementer", "verifier"},
     **{tool: {name} for name, tool in SUBMITS.items()},
@@ -83,6 +84,7 @@ def one_of_each(name: str) -> list[dict[str, Any]]:
         "Bash": {"command": HARMLESS[name]},
         "Mutants": {"path": "calc.py"},
         "RunTests": {"pattern": "add"},
+        "TryTest": {"file_path": "tests/test_tried.py", "content": "import unittest\n"},
         "TodoWrite": {"todos": [{"title": f"by {name}", "status": "in_progress"}]},
         "Remember": {"text": "double doubles", "evidence": "ev-0001"},
         "WebSearch": {"query": "add"},

@@ -29,7 +29,7 @@ TOOLS = {
         *("Bash", "RunTests", "Mutants", "Remember", "mcp__*"),
     },
     "reviewer": {"Read", "Grep", "Glob", *FINDS, "Bash"},
-    "verifier": {"Read", "Grep", *FINDS, "Bash", "RunTests", "Mutants", "Remember"},
+    "verifier": {"Read", "Grep", *FINDS, "Bash", "RunTests", "Mutants", "TryTest", "Remember"},
 }
 """What a role may use: the one list that is kept beside the role files, since more would be a right more."""
 LIMITS = {

@@ -52,6 +52,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "importlib.import_module": (
         RUNS_ONE_COMMAND,
         "agentflow/languages/grammars.py",
+        "agentflow/runners/table.py",
         TRIES_MUTANTS_IN_THE_CHECK,
     ),
     "__import__": (IN_THE_CHECK,),

@@ -20,7 +20,7 @@ PAGE = "docs/architecture.md"
 ROW = re.compile(r"^\| \*\*([\w ]+)\*\* \|([^|]+)\|", re.MULTILINE)
 FILE = re.compile(r"`([\w./-]+\.(?:py|md|yaml))`")
 CHANGES = (
-    *("a tool", "a hook event", "a model provider", "a language"),
+    *("a tool", "a hook event", "a model provider", "a language", "a test runner"),
     *("a phase", "the wording of the report", "a capability", "a setting"),
 )
 MOST_FILES = 3
@@ -90,7 +90,7 @@ CHOICE = """\
         from agentflow.model.new import LettersApi
 
         return LettersApi()
-    if provider in MESSAGES"""
+    if provider in tiers.MESSAGES"""
 LANGUAGE = """LANGUAGES: tuple[Language, ...] = (
     Language(
         name="Zen",
@@ -102,6 +102,28 @@ LANGUAGE = """LANGUAGES: tuple[Language, ...] = (
             ),
         ),
     ),"""
+
+
+RUNNER = r'''"""Zen: its tests."""
+
+from agentflow.core.evidence import CheckName, TestCounts, TestResults
+from agentflow.core.languages import CheckRule
+from agentflow.runners.runner import TestRunner
+
+
+def read(rows):
+    return TestResults(counts=TestCounts(passed=rows.count("fine"))) if "fine" in rows else None
+
+
+ZEN = TestRunner(
+    name="zen",
+    language="JavaScript",
+    rules=(
+        CheckRule(name=CheckName.TESTS, command="echo fine", manifest=("zen.pkg",), programs=(("echo", ""),)),
+    ),
+    read=read,
+)
+'''
 
 
 class Copy:
@@ -266,7 +288,7 @@ def test_a_model_provider(copy: Copy) -> None:
         "a model provider",
         new=(("", PROVIDER),),
         tiers=(("LIVE = (", 'LIVE = ("letters", '),),
-        models=(("    if provider in MESSAGES", CHOICE),),
+        models=(("    if provider in tiers.MESSAGES", CHOICE),),
     )
     answers = [
         {"tool": "Read", "with": {"file_path": "calc.py"}},
@@ -286,6 +308,13 @@ def test_a_language(copy: Copy) -> None:
     assert "  true\n" in copy.run("verify", "--dry-run")
     (copy.place / "git").symlink_to(shutil.which("git") or "")
     assert "not run (true is not installed)" in copy.run("verify", "--dry-run", PATH=str(copy.place))
+
+
+def test_a_test_runner(copy: Copy) -> None:
+    copy.change("a test runner", new=(("", RUNNER),))
+    copy.repo.write({"zen.pkg": ""})
+    (copy.repo.root / "tests/test_calc.py").unlink()
+    assert "1 passed" in copy.run("verify")
 
 
 def test_the_wording_of_the_report(copy: Copy) -> None:

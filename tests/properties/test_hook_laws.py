@@ -13,8 +13,8 @@ from agentflow.core.evidence import ProgramOutput
 from agentflow.core.hook import Decision, Hook, HookResult, OnError, Origin, Script
 from agentflow.core.points import HookEvent, Point, ToolDone, ToolUse
 from agentflow.core.record import copy_shared
-from agentflow.hooks.answers import read_output
 from agentflow.hooks.chain import Chain
+from agentflow.hooks.command import read_output
 from agentflow.hooks.entries import is_name_match
 from tests.unit.hooks.stage import BASH, a_scene, denied, fire, function
 

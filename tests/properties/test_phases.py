@@ -10,6 +10,7 @@ from agentflow.core.evidence import TestOutcome
 from agentflow.core.role import Claim, Judgement
 from agentflow.core.routing import Routing
 from agentflow.core.task import Complexity, Ending, Gate, GateStatus, Phase, Status, TaskState
+from agentflow.routing.clauses import load_table
 from agentflow.routing.route import (
     JUDGING,
     ORDER,
@@ -20,7 +21,6 @@ from agentflow.routing.route import (
     reclassify_by_size,
     set_route,
 )
-from agentflow.routing.table import load_table
 from agentflow.verdict.case import Case
 from agentflow.verdict.ending import conclude
 from agentflow.verdict.judge import judge, lower_verdict
@@ -124,11 +124,11 @@ def test_only_passed_judges_end_verified_and_a_reading_task_never_does(journey: 
     ending = task.ending or conclude(task)
     if ending.status is Status.ANSWERED:
         assert task.reads_only
-        assert all(task.get_gate(phase).status is GateStatus.PASSED for phase in task.steps)
+        assert all(task.get_gate(phase).status is GateStatus.PASSED for phase in task.routing.steps)
     elif ending.exit_code in (Exit.VERIFIED, Exit.CAVEAT):
         assert task.get_gate(Phase.VERIFICATION).status is GateStatus.PASSED
-        assert all(task.get_gate(phase).status is GateStatus.PASSED for phase in task.steps)
-        assert not task.review_required or task.get_gate(Phase.REVIEW).status is GateStatus.PASSED
+        assert all(task.get_gate(phase).status is GateStatus.PASSED for phase in task.routing.steps)
+        assert not task.routing.review_required or task.get_gate(Phase.REVIEW).status is GateStatus.PASSED
 
 
 OUTCOMES = st.dictionaries(st.sampled_from(["t1", "t2", "t3"]), st.sampled_from(tuple(TestOutcome)))

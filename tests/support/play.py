@@ -1,16 +1,37 @@
 """What the scripted model plays: the roles' turns, and the repository that most tasks of tests happen in."""
 
 import copy
+import json
+from pathlib import Path
 from typing import Any
 
 TEXT = "make the failing tests pass"
+JUDGES = ("reviewer", "verifier")
 WHOLE_CREW = "let add return the sum"
 """The text of tasks for which tests ask for a plan, so that explorer and planner run too."""
 
 
-def ask_for_plan(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words of a command, with --plan where it begins a task of the whole crew."""
-    return ("task", "--plan", *words[1:]) if words[:1] == ("task",) and WHOLE_CREW in words else words
+def ask_for_crew(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a command: with --plan where it begins a task of the whole crew.
+
+    A script that has turns for a judge has them played (--judges); one without means that none is needed.
+    """
+    if words[:1] != ("task",):
+        return words
+    scripts = (word.removeprefix("script:") for word in words if word.startswith("script:"))
+    entries = (entry for script in scripts for entry in _read_script(script))
+    is_judged = any(entry.get("match", {}).get("role") in JUDGES for entry in entries)
+    plan, judges = ("--plan",) * (WHOLE_CREW in words), ("--judges",) * is_judged
+    return ("task", *plan, *judges, *words[1:])
+
+
+def _read_script(path: str) -> list[dict[str, Any]]:
+    """Return the entries of a script that tests wrote; others are tried as they are."""
+    try:
+        entries: list[dict[str, Any]] = json.loads(Path(path).read_text("utf-8"))
+    except (OSError, ValueError):
+        return []
+    return entries
 
 
 def call(name: str, **given: Any) -> dict[str, Any]:

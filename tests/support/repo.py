@@ -97,7 +97,7 @@ class Repo:
         stdin: str = "",
         timeout: float = 300,
     ) -> Done:
-        words, whole = play.ask_for_plan(words), {**self.environment, **(env or {})}
+        words, whole = play.ask_for_crew(words), {**self.environment, **(env or {})}
         if tuple(command) == (str(COMMAND),) and not self.identity and can_run(words, env or {}, stdin):
             fork = forks(COMMAND, whole.get("LANG", ""))
             return Done(fork.run(words, self.root, whole, stdin, timeout, self._clients()))
@@ -143,7 +143,7 @@ class Repo:
         """Start the command and leave it running; its streams are pipes unless told otherwise."""
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         return subprocess.Popen(
-            [str(COMMAND), *play.ask_for_plan(words)],
+            [str(COMMAND), *play.ask_for_crew(words)],
             cwd=self.root,
             env=self.environment,
             text=True,

@@ -42,7 +42,7 @@ def at_terminal(
     if columns:
         termios.tcsetwinsize(terminal, (24, columns))
     process = subprocess.Popen(
-        [str(COMMAND), *play.ask_for_plan(words)],
+        [str(COMMAND), *play.ask_for_crew(words)],
         cwd=repo.root,
         env={**repo.environment, "NO_COLOR": "1", "TERM": term, "EDITOR": editor},
         stdin=terminal,

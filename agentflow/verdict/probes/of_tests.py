@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from agentflow.core.evidence import CheckRun
+from agentflow.core.evidence import CheckRun, Side, TestOutcome
+from agentflow.core.finding import FileKind
 from agentflow.core.languages import is_source
 from agentflow.core.test_ids import get_test_function, is_test_in
 from agentflow.core.verdict import ProbeKind, ProbeResult
@@ -12,12 +13,12 @@ from agentflow.verdict.diff.other_tests import list_tests_on
 from agentflow.verdict.probes.breaking import give_defaults
 from agentflow.verdict.probes.oracle import copy_tests, expect_others
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
-from agentflow.verdict.surface import Kind, find_kind, is_check_file
+from agentflow.verdict.surface import find_kind, is_check_file
 
 _TEST_BYTES = 1_000_000
 _MOST_COPIES = 40
 _MOST_FIXTURES = 8
-_TESTED = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED)
+_TESTED = (FileKind.TESTS, FileKind.OBSERVED, FileKind.NAMED)
 
 
 def probe_expectations(context: ProbeContext) -> Iterator[Probe]:
@@ -43,21 +44,35 @@ def probe_expectations(context: ProbeContext) -> Iterator[Probe]:
         made = context.plan(ProbeKind.ORACLE, final.replace(check=check), files)
         yield made.replace(tests=context.proving, copies=copies)
     else:
-        yield from _expect_others(context, final, word)
+        yield from _expect_others(context, final, context.proving, Side.FINAL)
 
 
-def _expect_others(context: ProbeContext, final: CheckRun, word: str) -> Iterator[Probe]:
+def probe_older_expectations(context: ProbeContext, known: tuple[ProbeResult, ...]) -> Iterator[Probe]:
+    """Yield the same for the old code, where all was green and no test turned.
+
+    `make test` of a library ran a demo and none of its tests: a right fix "passed whatever its tests expect".
+    """
+    base = find_tests(context.case.before)
+    silent = [each for each in known if each.kind is ProbeKind.ORACLE and each.softened and each.subjects]
+    is_plain = base is not None and base.green and not context.proving
+    if base is not None and is_plain and [each.code for each in silent] == [Side.FINAL]:
+        yield from _expect_others(context, base, frozenset(), Side.BASE)
+
+
+def _expect_others(
+    context: ProbeContext, run: CheckRun, proving: frozenset[str], code: Side
+) -> Iterator[Probe]:
     """Yield the tests of other languages with other values for all that they expect."""
-    tree, surface = context.trees[1], context.task.surface
+    word, tree, surface = make_word(), context.trees[code is Side.FINAL], context.task.surface
     paths = [path for path in context.git.list_paths(tree) if find_kind(path, surface) in _TESTED]
     texts = context.git.read_files(tree, [path for path in paths if not path.endswith(".py")], _TEST_BYTES)
     found = {path: each for path, text in texts.items() if (each := expect_others(path, text, word))}
     names = {name for path, each in found.items() for name in list_tests_on(path, texts[path], each[1])}
-    proving = frozenset(test for test in context.proving if any(_is_named(test, name) for name in names))
+    proving = frozenset(test for test in proving if any(_is_named(test, name) for name in names))
     if found:
-        made = context.plan(ProbeKind.ORACLE, final, {path: text for path, (text, _) in found.items()})
+        made = context.plan(ProbeKind.ORACLE, run, {path: text for path, (text, _) in found.items()}, code)
         places = tuple(f"{path}:{line}" for path, (_, lines) in found.items() for line in lines)
-        yield made.replace(tests=proving or context.passed, subjects=places)
+        yield made.replace(tests=proving or run.list_ids(TestOutcome.PASSED), subjects=places)
 
 
 def _is_named(test: str, name: str) -> bool:

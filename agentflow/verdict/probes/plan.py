@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Side, find_same_check
+from agentflow.core.finding import FileKind
 from agentflow.core.languages import is_source
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.languages.grammars import find_grammar
@@ -13,10 +14,14 @@ from agentflow.verdict.case import find_tests
 from agentflow.verdict.diff.hunks import split_change
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.probes.breaking import Canary, make_canary
-from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_alone
+from agentflow.verdict.probes.of_tests import (
+    probe_expectations,
+    probe_older_expectations,
+    probe_tests_alone,
+)
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.proofs import explain_silence
-from agentflow.verdict.surface import Kind, find_kind, is_check_file
+from agentflow.verdict.surface import find_kind, is_check_file
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _Results = tuple[ProbeResult, ...]
@@ -47,7 +52,9 @@ def _make_canaries(context: ProbeContext, check: Check, modules: list[str]) -> I
     """Yield a canary for each run of Python tests whose project changed, or for each run if none did."""
     paths = dict.fromkeys(path for tree in context.trees for path in context.git.list_paths(tree))
     tests = [
-        path for path in paths if path.endswith(".py") and find_kind(path, context.task.surface) is Kind.TESTS
+        path
+        for path in paths
+        if path.endswith(".py") and find_kind(path, context.task.surface) is FileKind.TESTS
     ]
     beside = {part: path for path in reversed(tests) if (part := find_python_part(check, path))}
     changed = {part for path in modules if (part := find_python_part(check, path))}
@@ -59,8 +66,10 @@ def _make_canaries(context: ProbeContext, check: Check, modules: list[str]) -> I
 
 def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     """Return the probes to run next, if all checks pass; none if nothing is left to find out."""
-    if not has_no_failure(context.case) or explain_silence(known) or context.case.is_renaming:
+    if not has_no_failure(context.case) or context.case.is_renaming:
         return ()
+    if explain_silence(known):
+        return tuple(probe_older_expectations(context, known))
     if context.inspection.changed_tests or context.inspection.new_fixtures:
         return tuple(probe_tests_alone(context, known))
     product = context.list_product_files()

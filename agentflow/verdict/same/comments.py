@@ -20,6 +20,8 @@ _OBEYED = regex(
     r"|sourceurl|webpack\w*|vite|flow|jsx|pragma|generated|noinspection)\b)"
 )
 """Comment lines that tools may act on."""
+_TAG = regex(r"\{@\w+|@(?:author|exception|param|returns?|see|since|throws|version)\b")
+"""Words of a documentation comment that only make pages: a line below `{@code …}` is prose like any other."""
 _HEEDING = (
     (GO, regex(r'"C"|\bruntime\.Callers?\b|swagger:')),
     (C_FAMILY, regex(r"__LINE__|__COUNTER__|\?\?/")),
@@ -81,10 +83,11 @@ def list_obeyed(path: str, text: str) -> tuple[str, ...] | None:
 
 
 def _list_obeyed(comment: str) -> list[str]:
-    """Return the lines of a comment from the first one that a tool may act on."""
+    """Return the lines of a comment from the first that a tool may act on, which is a tag in a long one."""
     lines = [line.strip() for line in comment.splitlines()]
-    first = next((at for at, line in enumerate(lines) if is_for_tools(line)), len(lines))
-    return lines[first:]
+    is_document = comment.startswith("/**") and len(lines) > 1
+    obeyed = ("@" in _TAG.sub("", line) if is_document else is_for_tools(line) for line in lines)
+    return lines[next((at for at, is_told in enumerate(obeyed) if is_told), len(lines)) :]
 
 
 def _read(path: str, text: str) -> tuple[_Shape, tuple[str, ...]] | None:

@@ -6,7 +6,7 @@ import pytest
 from agentflow.core.evidence import ProgramOutput
 from agentflow.core.hook import Decision, Hook, HookResult, Script
 from agentflow.core.points import Point
-from agentflow.hooks.answers import HookAnswer, read_output
+from agentflow.hooks.command import HookAnswer, read_output
 
 
 def hearing(point: Point, answer: object, *, code: int = 0, stderr: bytes = b"") -> HookAnswer:

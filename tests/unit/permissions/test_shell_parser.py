@@ -202,8 +202,6 @@ def test_the_words_are_those_that_bash_makes(tmp_path: Path, arguments: str) -> 
         ("git grep -Ox y", "-Ox"),
         ("git grep -nO y", "-nO"),
         ("git --exec-path=. log", "--exec-path=."),
-        ("fd . -x touch", "-x"),
-        ("fd . -Hx touch", "-Hx"),
         ("sed -i s/a/b/ x", "-i"),
         ("sed -ni.bak 1p x", "-ni.bak"),
         ("sed -n 1p x --in-place", "--in-place"),
@@ -223,7 +221,6 @@ def test_the_words_are_those_that_bash_makes(tmp_path: Path, arguments: str) -> 
         ("mypy --install-types", "--install-types"),
         ("pytest --basetemp=src", "--basetemp=src"),
         ("go vet -vettool=./x", "-vettool=./x"),
-        ("tar -tf a.tar --to-command=x", "--to-command=x"),
     ],
 )
 def test_arguments_that_execute_or_write_are_found(command: str, found: str) -> None:

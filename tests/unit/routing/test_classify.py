@@ -8,7 +8,7 @@ from agentflow.core.errors import ConfigError
 from agentflow.core.routing import ROLE_OF, Action, Requirement, RiskRule, Routing
 from agentflow.core.task import Complexity, Phase
 from agentflow.routing.classify import RANK, choose_higher, classify, classify_size, find_named_files
-from agentflow.routing.table import load_table
+from agentflow.routing.clauses import load_table
 
 TABLE = load_table(Routing())
 STEPS = {

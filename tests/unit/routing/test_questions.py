@@ -5,7 +5,7 @@ import pytest
 from agentflow.core.routing import Routing
 from agentflow.core.task import Phase
 from agentflow.routing.classify import classify
-from agentflow.routing.table import load_table
+from agentflow.routing.clauses import load_table
 
 TABLE = load_table(Routing())
 

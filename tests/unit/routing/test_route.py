@@ -196,7 +196,7 @@ def test_the_end_follows_from_the_verdict(
 def test_whatever_is_changed_is_verified_by_the_program() -> None:
     task = set_route(a_task(), "single_file", (Phase.IMPLEMENTATION,))
     assert task.get_gate(Phase.VERIFICATION).status is GateStatus.PENDING
-    assert task.steps == (Phase.IMPLEMENTATION,)
+    assert task.routing.steps == (Phase.IMPLEMENTATION,)
 
 
 def test_a_route_that_only_reads_is_never_sent_back() -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.evidence import TestCounts, TestOutcome
-from agentflow.runners.go import read_json, undo_json
+from agentflow.runners.go import read_go_events, undo_json
 from agentflow.runners.table import drop_colours, read_printed, tell_each_test
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
@@ -127,7 +127,7 @@ def test_points_with_one_name_are_told_apart() -> None:
 
 
 def test_go_tells_each_test_and_each_package_that_does_not_load() -> None:
-    told = read_json(recorded("go.json"))
+    told = read_go_events(recorded("go.json"))
     assert told is not None
     assert told.outcomes == {**NAMED["go-verbose.txt"], "example.com/calc/broken::*": ERROR}
 

@@ -13,7 +13,7 @@ import pytest
 from agentflow.core.errors import ConfigError, CorruptState, InvalidFile, TaskLocked
 from agentflow.core.events import PhaseEnded, StateChanged, StoredEvent, Warned
 from agentflow.core.role import Findings
-from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, Status, TaskState
+from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, Status, TaskState, gather_parts
 from agentflow.parse import Mismatch, fit
 from agentflow.store.journal import read_numbered_lines
 from agentflow.store.ownership import hold_writer_lock
@@ -88,7 +88,7 @@ def folded(store_folder: Path) -> TaskState:
         if event["type"] == "StateChanged":
             assert isinstance(event["changed"], dict)
             state |= event["changed"]
-    return fit(TaskState, state)
+    return fit(TaskState, gather_parts(state))
 
 
 def test_a_task_is_on_disk_before_anything_else_happens(tmp_path: Path) -> None:
@@ -432,8 +432,8 @@ def test_a_hand_edited_value_that_does_not_fit_is_named(
 def test_a_file_of_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
     store = a_store(tmp_path)
     path = store.folder / "task.md"
-    path.write_text(path.read_text().replace("version: 1", "version: 2\nnew_key: 1"))
-    with pytest.raises(CorruptState, match="version 2 was written by a newer agentflow"):
+    path.write_text(path.read_text().replace("version: 2", "version: 99\nnew_key: 1"))
+    with pytest.raises(CorruptState, match="version 99 was written by a newer agentflow"):
         read_task(path)
 
 

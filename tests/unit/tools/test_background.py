@@ -13,8 +13,7 @@ from agentflow.core.errors import InvalidInput, NotAllowed
 from agentflow.core.tool import ToolContext
 from agentflow.sandbox.background import MOST, BackgroundCommands
 from agentflow.sandbox.profile import SandboxOpenings
-from agentflow.tools.background import BASH_OUTPUT, KILL_SHELL
-from agentflow.tools.shell import BASH
+from agentflow.tools.shell import BASH, BASH_OUTPUT, KILL_SHELL
 from tests.support.boxes import boxed, landlocked, unboxed
 from tests.unit.tools.bench import Bench
 

@@ -88,6 +88,45 @@ def test_a_configured_checker_comes_first_and_one_of_a_whole_project_tells_of_th
     )
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        (
+            "go",
+            "go.mod",
+            "sub/a.go",
+            "# x/sub\nvet: sub/a.go:2:7: undefined: y\nsub/b.go:2:1: old\n",
+            "undefined: y",
+        ),
+        ("go", "go.mod", "a.go", "# x\n./a.go:2:7: format %d has arg of wrong type\n", "format %d has arg"),
+        (
+            "cargo",
+            "Cargo.lock",
+            "src/lib.rs",
+            "src/lib.rs:2:7: error[E0425]: cannot find value `y`\nerror: could not compile `x`\n",
+            "error[E0425]: cannot find value `y`",
+        ),
+    ],
+)
+def test_the_checker_of_a_compiled_project_tells_what_is_new_in_the_edited_file(
+    bench: Bench, bin_: Path, case: tuple[str, str, str, str, str]
+) -> None:
+    program, settings, name, printed, told = case
+    install(bin_, "gofmt", "#!/bin/sh\ncat > /dev/null\n")
+    seen = "echo \"$@\" > /tmp/asked; grep -q 'vet ./\\|check -q --offline' /tmp/asked || exit 9"
+    install(bin_, program, f"#!/bin/sh\n{seen}\ncat >&2 <<'EOF'\n{printed}EOF\nexit 1\n")
+    (bench.root / name).parent.mkdir(exist_ok=True)
+    bench.file(name, "// a\n")
+    bench(READ, file_path=name)
+    edit = {"file_path": name, "old_string": "// a\n", "new_string": "// a\n// b\n"}
+    assert bench(EDIT, **edit).content == f"edited {name}: 1 replacement"
+    bench.file(settings, "")
+    again = bench(EDIT, **{**edit, "new_string": "// a\n// c\n"}).content
+    first, *others = again.splitlines()
+    assert first == f"edited {name}: 1 replacement"
+    assert [each.startswith(f"! {program}: {name}:2: {told}") for each in others] == [True]
+
+
 def test_a_checker_of_the_repository_can_do_nothing_and_fails_no_edit(bench: Bench, bin_: Path) -> None:
     outside = bench.root.parent / "outside"
     outside.mkdir()

@@ -4,8 +4,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import InvalidInput
-from agentflow.tools.files import READ
-from agentflow.tools.notebooks import NOTEBOOK_EDIT
+from agentflow.tools.files import NOTEBOOK_EDIT, READ
 from tests.unit.tools.bench import Bench
 
 CODE: dict[str, Any] = {

@@ -18,7 +18,7 @@ LISTS = {
     "planner": ("Read", "Grep", "Glob", "TodoWrite"),
     "implementer": ("Read", "Write", "Edit", "MultiEdit", "Grep", "Glob", "Bash", "RunTests", "Mutants"),
     "reviewer": ("Read", "Grep", "Glob", "Bash"),
-    "verifier": ("Read", "Grep", "Bash", "RunTests", "Mutants"),
+    "verifier": ("Read", "Grep", "Bash", "RunTests", "Mutants", "TryTest"),
 }
 NINE = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", "TodoWrite", "WebSearch", "WebFetch")
 
@@ -140,6 +140,7 @@ def test_effects_say_what_may_run_side_by_side() -> None:
         "Bash",
         "RunTests",
         "Mutants",
+        "TryTest",
     }
 
 

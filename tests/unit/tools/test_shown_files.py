@@ -10,8 +10,7 @@ from agentflow.core.messages import ToolResult, measure_part
 from agentflow.core.tool import ToolContext
 from agentflow.model.tiers import find_shown_kinds
 from agentflow.settings import Settings
-from agentflow.tools.files import READ
-from agentflow.tools.shown_files import MOST_BYTES
+from agentflow.tools.files import MOST_BYTES, READ
 from tests.unit.tools.bench import Bench
 
 

@@ -5,8 +5,16 @@ import anyio
 import pytest
 
 from agentflow.core.errors import InvalidInput, ToolError
-from agentflow.tools.markdown import to_markdown
-from agentflow.tools.web import SHOWN_CHARS, WEB_FETCH, Hop, Page, connect_to, pick_parts, read_page
+from agentflow.tools.web import (
+    SHOWN_CHARS,
+    WEB_FETCH,
+    Hop,
+    Page,
+    connect_to,
+    pick_parts,
+    read_page,
+    to_markdown,
+)
 from tests.support.web_server import Content, WebServer, pages
 from tests.unit.tools.bench import Bench
 

@@ -10,8 +10,8 @@ import pytest
 
 from agentflow.core.events import Event, EvidenceRecorded, StateChanged, StoredEvent
 from agentflow.core.evidence import Evidence
-from agentflow.core.record import encode, to_builtins
-from agentflow.core.task import TaskState
+from agentflow.core.record import encode
+from agentflow.core.task import TaskState, gather_parts
 from agentflow.parse import fit
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import Line, Medium, render
@@ -76,7 +76,7 @@ def write_task(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def opened() -> StateChanged:
-    return changed(**to_builtins(state()))
+    return changed(**state().to_fields())
 
 
 @pytest.fixture
@@ -93,7 +93,9 @@ def finished() -> Snapshot:
         if isinstance(event, StateChanged):
             fields.update(event.changed)
     told = tuple(one for one in stamp(events) if not isinstance(one.event, StateChanged))
-    return Snapshot(folder=Path(TASK_ID), state=fit(TaskState, fields), events=told, evidence=records())
+    return Snapshot(
+        folder=Path(TASK_ID), state=fit(TaskState, gather_parts(fields)), events=told, evidence=records()
+    )
 
 
 @pytest.fixture

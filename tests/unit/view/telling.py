@@ -20,6 +20,7 @@ from agentflow.core.events import (
     Warned,
 )
 from agentflow.core.evidence import Check, CheckName, Evidence
+from agentflow.core.finding import FindingKind
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.record import to_builtins
 from agentflow.core.run import RunOutcome
@@ -93,7 +94,7 @@ def opening() -> list[Event]:
     now = state()
     _, red, *_ = records()
     return [
-        changed(**to_builtins(now)),
+        changed(**now.to_fields()),
         TaskStarted(task=now.task, model="repair", max_iterations=10),
         Warned(message=".claude/orchestration.local.md is a file, not our link: left alone"),
         PhaseEnded(
@@ -163,7 +164,7 @@ def first_failure() -> list[Event]:
         phase=Phase.VERIFICATION,
         tree=FIRST,
         signature="x",
-        reasons=reasons,
+        reasons=tuple(map(FindingKind.AS_WORDED.of, reasons)),
         evidence=("ev-0005",),
     )
     return [

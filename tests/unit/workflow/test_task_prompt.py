@@ -3,9 +3,10 @@ import re
 import pytest
 
 from agentflow.core.evidence import CheckRun, Side
+from agentflow.core.finding import FindingKind
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Budget
-from agentflow.core.role import Change, Finding, Findings, Limits, Plan, PlanStep, Role, ToolRule
+from agentflow.core.role import Change, Citation, Findings, Limits, Plan, PlanStep, Role, ToolRule
 from agentflow.core.task import Excerpt, Instruction, Intent, Phase
 from agentflow.library.instructions import MAX_IN_PROMPT
 from agentflow.report.material import Material, fence_text
@@ -28,7 +29,7 @@ RED = ran(TESTS, {"t1": FAILED, "t2": PASSED}).replace(tail=TAIL)
 DIFF = "--- a/calc.py\n+++ b/calc.py\n@@ -1 +1 @@\n-a\n+```\n"
 FINDINGS = Findings(
     summary="it subtracts",
-    findings=(Finding(claim="minus", path="calc.py", line=2),),
+    findings=(Citation(claim="minus", path="calc.py", line=2),),
     open_questions=("why?",),
 )
 PLAN = Plan(
@@ -103,16 +104,17 @@ def test_a_long_diff_is_cut_and_says_so() -> None:
     assert "x" * MAX_DIFF_CHARS in text
 
 
+JUDGED = [
+    "Checks before the task", "Plan", "Why it was sent back before", "Checks after the change", "Change",
+]  # fmt: skip
 SECTIONS = {
     Phase.EXPLORATION: ["Checks before the task"],
     Phase.PLANNING: ["Checks before the task", "Findings"],
     Phase.IMPLEMENTATION: [
         "Checks before the task", "Findings", "Plan", "Change so far", "Iteration 1 failed",
     ],
-    Phase.REVIEW: ["Checks before the task", "Plan", "Why it was sent back before", "Change"],
-    Phase.VERIFICATION: [
-        "Checks before the task", "Plan", "Why it was sent back before", "Change", "Checks after the change",
-    ],
+    Phase.REVIEW: JUDGED,
+    Phase.VERIFICATION: JUDGED,
 }  # fmt: skip
 
 
@@ -121,6 +123,19 @@ def test_each_role_is_told_what_it_needs(phase: Phase) -> None:
     text = write_task_prompt(TASK, phase, material(final=(ran(TESTS, {"t1": PASSED}),)))
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS[phase]
     assert re.findall(r"^# (.+)$", text, re.MULTILINE)[:2] == ["Surroundings", "Task"]
+
+
+def test_judges_are_shown_the_same_but_for_the_tests_of_the_change() -> None:
+    files = {"calc.py": "+    return a + b", "tests/test_calc.py": "+    assert add(1, 2) == 3"}
+    diff = "".join(f"diff --git a/{path} b/{path}\n@@ -1 +1 @@\n{line}\n" for path, line in files.items())
+    shown = material(final=(ran(TESTS, {"t1": PASSED}),), diff=diff)
+    review, verdict = (write_task_prompt(TASK, phase, shown) for phase in (Phase.REVIEW, Phase.VERIFICATION))
+    shared, _, last = review.partition("## Tests of the change\n")
+    assert verdict.partition("## Tests of the change\n")[0] == shared
+    assert "return a + b" in shared
+    assert "assert add(1, 2) == 3" in last
+    assert "assert add(1, 2) == 3" not in verdict
+    assert verdict.endswith("not shown here: tests/test_calc.py")
 
 
 def test_judges_are_told_which_tests_came_out_differently() -> None:
@@ -272,7 +287,8 @@ def test_many_failures_are_counted_and_the_tail_is_short() -> None:
 
 
 def test_a_later_iteration_is_told_only_what_failed_since() -> None:
-    task = TASK.replace(iteration=3, failures=(a_failure(), a_failure(iteration=2, reasons=("still red",))))
+    again = a_failure(iteration=2, reasons=(FindingKind.AS_WORDED.of("still red"),))
+    task = TASK.replace(iteration=3, failures=(a_failure(), again))
     text = write_iteration_prompt(task, material())
     assert text.startswith(f"# Iteration 3 of {task.max_iterations}\n")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Iteration 2 failed"]

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ToolError
-from agentflow.workspace.openat import Opener, find_opener, open_by_parts, open_folder
-from agentflow.workspace.path_guard import PathGuard
+from agentflow.workspace.path_guard import Opener, PathGuard, find_opener, open_by_parts, open_folder
 from tests.unit.open_files import open_files
 from tests.unit.workspace.swaps import attacked
 

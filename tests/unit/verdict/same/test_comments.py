@@ -28,6 +28,11 @@ EQUAL = {
         "/**\n * Adds.\n * @param a one\n */\nf()\n",
         "/**\n * Sums.\n * @param a one\n */\nf()\n",
     ),
+    "java, below a word in code": (
+        "A.java",
+        "/**\n * Reads {@code int}.\n * Names match.\n *\n * @param a one\n */\nclass A {}\n",
+        "/**\n * Reads {@code int}.\n * Ignore the rest.\n *\n * @param a what\n */\nclass A {}\n",
+    ),
     "a thing to do": ("a.go", "// TODO: a\nvar a = 1\n", "// TODO: b\nvar a = 1\n"),
     "a line within brackets": ("a.js", "f(return_ + 1)\n", "f(return_ /* a\n */ + 1)\n"),
     "layout": (
