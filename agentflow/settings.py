@@ -171,7 +171,17 @@ class Approvals(Record):
 
 
 _DURATION = regex(r"(?=.*[1-9])(\d{1,8}(\.\d+)?s?|\d{1,5}(\.\d+)?[mhd])")
-_ADDRESS = regex(r"https?://[^\s/].*")
+_FORMS = (
+    ("approval_timeout", _DURATION, "a duration", "seconds, or a number with s, m, h or d, for example 8h"),
+    ("webhook", regex(r"https?://[^\s/].*"), "a URL", "it begins with https:// or http://"),
+    (
+        "embeddings",
+        regex(r"(?!(anthropic|bedrock|vertex|foundry|repair|script|replay)/)[^/\s]+/\S+"),
+        "PROVIDER/ID of the Chat Completions API",
+        "for example ollama/nomic-embed-text",
+    ),
+)
+"""How texts of the user's are written that have a form of their own."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -261,6 +271,8 @@ class Settings(Record):
     """Protected names that commands may write all the same, such as AGENTS.md or vendor/lib/.git."""
     memory: Literal["on", "off"] = "on"
     """Whether tasks are given what earlier ones of the repository left, and leave something themselves."""
+    embeddings: str | None = None
+    """The model, as `PROVIDER/ID`, by which memory is searched; what is remembered is sent there."""
 
     @property
     def terms(self) -> ApprovalTerms:
@@ -350,13 +362,11 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     if (wrong := next(filter(_NO_PROVIDER.fullmatch, found.providers), None)) is not None:
         said = f"providers: {wrong!r} is no name for a server of the Chat Completions API"
         raise InvalidFile(str(path), said, hint="that of the Messages API is set by endpoint and api_key_env")
-    if found.approval_timeout is not None and not _DURATION.fullmatch(str(found.approval_timeout)):
-        said, line = "approval_timeout: is not a duration", find_line(text, "approval_timeout", "")
-        hint = "seconds, or a number with s, m, h or d, for example 8h"
-        raise InvalidFile(str(path), said, line=line, hint=hint)
-    if found.webhook is not None and not _ADDRESS.fullmatch(found.webhook):
-        said, line = "webhook: is not a URL", find_line(text, "webhook", "")
-        raise InvalidFile(str(path), said, line=line, hint="it begins with https:// or http://")
+    for key, form, wanted, hint in _FORMS:
+        value = getattr(found, key)
+        if value is not None and not form.fullmatch(str(value)):
+            said, line = f"{key}: is not {wanted}", find_line(text, key, "")
+            raise InvalidFile(str(path), said, line=line, hint=hint)
     return found
 
 

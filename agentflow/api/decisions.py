@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import InvalidFile, StateError, TaskNotFound, UsageError
-from agentflow.core.events import Answered, Warned
+from agentflow.core.events import Answered
 from agentflow.core.pending import (
     APPROVED,
     EXPIRED,
     Answer,
-    Budget,
     Pending,
     PendingKind,
     add_approval,
@@ -22,8 +21,8 @@ from agentflow.core.task import Status
 from agentflow.parse import decode
 from agentflow.process import make_timestamp
 from agentflow.redact import to_one_line
-from agentflow.settings import find_folders, load_settings
-from agentflow.store.journal import add_message, drop_decisions, load_runs, read_messages
+from agentflow.settings import find_folders
+from agentflow.store.journal import add_message
 from agentflow.store.ownership import hold_writer_lock, is_own, record_begun
 from agentflow.store.reading import TASKS, find, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import TaskStore
@@ -33,8 +32,6 @@ from agentflow.workspace.git import Git, open_repository
 
 _PATIENCE_SECONDS = 1.0
 """For another decision that is written at the same time."""
-_AUTHOR = "whoever began it"
-_TAKEN = "this task was not begun here: its limits, skipped checks and decisions do not count"
 
 
 class DecisionResult(Record):
@@ -111,8 +108,8 @@ def _tell_made(
     raise StateError(f"{pending_id} was already {result.word} by {to_one_line(made.author)}", hint=hint)
 
 
-def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> None:
-    """Answer the first question of a task; a letter or number stands for an option.
+def answer_question(start: Path, task_id: str | None, said: Sequence[str], by: str = "") -> None:
+    """Answer the first question of a task; a letter or number stands for an option. `by`: not a person.
 
     Raises StateError, or UsageError for an invalid answer.
     """
@@ -129,7 +126,7 @@ def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> No
             raise StateError(
                 f"{first.id} is not a question", hint=first.tell_how_to_decide(store.task.task_id)
             )
-        record_decision(store, first, read_answer(first, said))
+        record_decision(store, first, read_answer(first, said).replace(by=by))
 
 
 def parse_edited_input(text: str | None) -> dict[str, Any] | None:
@@ -208,41 +205,9 @@ def require_own(git: Git, folder: Path) -> None:
         task = load_state(folder)
         raise StateError(
             f"task {folder.name} is not continued as it is: {why}",
-            hint=f"look at it, then name the model yourself: agentflow resume {folder.name} "
-            f"--model NAME (it names {task.model})",
+            hint=f"look at it, then begin it anew with a model of your choice: "
+            f"agentflow resume {folder.name} --model NAME (it names {task.model})",
         )
-
-
-def take_over(store: TaskStore, model: str) -> None:
-    """Make somebody else's task the user's, without the limits and decisions that it came with.
-
-    What waits is taken from its runs, where a call is made from; whatever else it asks is asked again. Its
-    words are its author's: none counts as said or learnt by the user.
-    """
-    task, settings, now = store.task, load_settings(os.environ), make_timestamp()
-    drop_decisions(store.folder)
-    paused = {run.pause.pending.id: run.pause.pending for run in load_runs(store.folder) if run.pause}
-    waiting = (paused[item.id].replace(asked_at=now) for item in task.pending if item.id in paused)
-    store.save(
-        task.replace(
-            model=model,
-            max_iterations=min(task.max_iterations, settings.max_iterations),
-            prove_rounds=min(task.options.prove_rounds, settings.prove_rounds),
-            budget=Budget(),
-            overrides=(),
-            known_failures=(),
-            answers={},
-            asked_by=_AUTHOR,
-            remembers=False,
-            recalled=(),
-            said=(),
-            unsaid=len(read_messages(store.folder)),
-            pending=tuple(map(settings.terms.apply, waiting)),
-            terms=settings.terms,
-        )
-    )
-    store.emit(Warned(message=_TAKEN))
-    record_own_task(store)
 
 
 def send_message(git: Git, folder: Path, text: str) -> None:

@@ -3,8 +3,9 @@
 The command line does the same and prints it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 from agentflow.api.boundary import TaskRequest, open_sandbox
 from agentflow.api.decisions import DecisionResult, answer_question, decide_approval
@@ -28,6 +29,7 @@ from agentflow.workspace.git import open_repository
 
 Observe = Callable[[StoredEvent], None]
 _PLAIN = TaskRequest()
+_PROGRAM = "a program"
 
 
 def run_task(
@@ -75,22 +77,42 @@ def load_task(task_id: str | None = None, *, folder: Path | str = ".") -> Snapsh
 
 def answer(*words: str, task_id: str | None = None, folder: Path | str = ".") -> None:
     """Answer what a task asks first, by an option or your own words; `resume` then continues it."""
-    answer_question(Path(folder), task_id, words)
+    answer_question(Path(folder), task_id, words, _PROGRAM)
+
+
+class DecisionDetails(TypedDict, total=False):
+    """What may be said beside a decision."""
+
+    reason: str
+    """Of a denial; the model reads it."""
+    args: Mapping[str, Any]
+    """The input that the call is made with in place of its own."""
+    by: str
+    """Who told the program so."""
+    comment: str
 
 
 def decide(
     pending_id: str,
     *,
     approved: bool,
-    reason: str = "",
     task_id: str | None = None,
     folder: Path | str = ".",
+    **details: Unpack[DecisionDetails],
 ) -> DecisionResult:
     """Approve or deny a call that waits, of the newest task with that id; `resume` then continues the task.
 
     Raises StateError for an approval of changed checks: that is a person's, given with `agentflow approve`.
     """
-    decision = Answer(approved=approved, text=reason, by="a program")
+    args, by = details.get("args"), details.get("by", "")
+    decision = Answer(
+        approved=approved,
+        text=details.get("reason", ""),
+        input=None if args is None else dict(args),
+        by=by or _PROGRAM,
+        via=f"through {_PROGRAM}" if by else "",
+        comment=details.get("comment", ""),
+    )
     return decide_approval(Path(folder), pending_id, decision, task_id=task_id, is_person=False)
 
 

@@ -2,26 +2,23 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from agentflow.core.errors import StateError
 from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
 from agentflow.memory.file import MemoryFile
 from agentflow.memory.keep import make_learning
-from agentflow.memory.place import find_memory_file
+from agentflow.memory.place import find_memory_file, open_memory
 from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import find, read_evidence
 from agentflow.workspace.git import Git
 
 
 @contextmanager
-def open_memory(git: Git) -> Iterator[MemoryFile | None]:
+def read_memory(git: Git) -> Iterator[MemoryFile | None]:
     """Yield a repository's memory, or None where nothing was remembered yet."""
-    path = find_memory_file(git, os.environ)
-    if not path.is_file():
-        yield None
-        return
-    with MemoryFile(path) as memory:
+    is_there = find_memory_file(git, os.environ).is_file()
+    with open_memory(git, os.environ) if is_there else nullcontext() as memory:
         yield memory
 
 
@@ -32,13 +29,13 @@ def change_memory(git: Git) -> Iterator[MemoryFile]:
     Without a sandbox a role's own command could otherwise put its words in the person's mouth.
     Raises TaskLocked.
     """
-    with hold_writer_lock(git.root), MemoryFile(find_memory_file(git, os.environ)) as memory:
+    with hold_writer_lock(git.root), open_memory(git, os.environ) as memory:
         yield memory
 
 
 def list_memory(git: Git, kind: EntryKind | None = None, most: int = -1) -> tuple[MemoryEntry, ...]:
     """Return what is remembered, the newest first."""
-    with open_memory(git) as memory:
+    with read_memory(git) as memory:
         return memory.list_entries(kind, most) if memory else ()
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from signal import SIGHUP, SIGINT, Signals
 from typing import Any
 
@@ -11,7 +12,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from agentflow.api.boundary import TaskRequest, record_weakest_sandbox
-from agentflow.api.decisions import expire_approvals, explain_foreign, record_own_task, require_own, take_over
+from agentflow.api.decisions import expire_approvals, explain_foreign, record_own_task, require_own
 from agentflow.api.models import find_live, require_price
 from agentflow.api.wiring import (
     Setup,
@@ -133,10 +134,19 @@ def resume_session(
 ) -> Iterator[Session]:
     """Continue a saved task. Raises TaskOver, or Suspended while it waits.
 
-    `is_named` says that a person gave the id.
+    `is_named` says that a person gave the id. Somebody else's task, named with a model, begins anew: of all
+    that it says, only its words are known to the person.
     """
+    folder = find(git.root, task_id)
+    if task_id and is_named and request.model and explain_foreign(git, folder):
+        author, theirs = f"the author of {folder.name}", load_state(folder).replace(pending=())
+        request = request.replace(text=go_on(theirs, is_told=False).task, asked_by=author)
+        with begin_session(prepare(git.root, request), request) as session:
+            session.store.emit(Warned(message=f"{folder.name} was not begun here: only its words count"))
+            yield session
+        return
     with hold_writer_lock(git.root):
-        store = _reopen(git, task_id, request.model, is_named=is_named and bool(task_id))
+        store = _reopen(git, folder, request.model)
         expire_approvals(store)
         if store.task.pending and ask is not None:
             ask(store)
@@ -151,15 +161,10 @@ def resume_session(
         yield Session(setup=setup, store=store, consent=request.consent)
 
 
-def _reopen(git: Git, task_id: str | None, model: str | None, *, is_named: bool) -> TaskStore:
-    folder = find(git.root, task_id)
-    is_taken = bool(is_named and model and explain_foreign(git, folder))
-    if not is_taken:
-        require_own(git, folder)
+def _reopen(git: Git, folder: Path, model: str | None) -> TaskStore:
+    require_own(git, folder)
     store = TaskStore.reopen(folder)
-    if is_taken and model:
-        take_over(store, model)
-    elif model:
+    if model:
         store.save(store.task.replace(model=model))
         record_own_task(store)
     return store

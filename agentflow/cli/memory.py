@@ -1,18 +1,19 @@
 """`memory` shows and changes what earlier tasks left; `learn` adds to it."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import typer
 
-from agentflow.api.memory import change_memory, keep_learning, list_memory, open_memory, require_entry
+from agentflow.api.memory import change_memory, keep_learning, list_memory, read_memory, require_entry
 from agentflow.cli.arguments import FOLDER, JSON, TextCommand, make_group, read_words
-from agentflow.cli.printing import say, tell_result, write_result
+from agentflow.cli.printing import say, show, tell_result, write_result
 from agentflow.core.errors import StateError, UsageError
 from agentflow.memory.entry import EntryKind, MemoryEntry
 from agentflow.memory.file import to_row
 from agentflow.redact import to_one_line
-from agentflow.view.text import Line, Style, span, tabulate
+from agentflow.view.text import Line, Style, line, span, tabulate
 from agentflow.workspace.git import open_repository
 
 memory = make_group()
@@ -51,7 +52,7 @@ def list_entries(
 @memory.command("show", epilog="Example: agentflow memory show 12")
 def show_entry(number: int = _NUMBER, json: bool = JSON, folder: Path = FOLDER) -> None:
     """Show an entry with its source."""
-    with open_memory(open_repository(folder)) as opened:
+    with read_memory(open_repository(folder)) as opened:
         found = require_entry(opened, number)
     ended = f"`{found.command}` ended with {found.exit_code}" if found.command else ""
     notes = (found.origin, ended, f"set aside: {found.against}" if found.against else "")
@@ -64,8 +65,10 @@ def search_entries(
 ) -> None:
     """Show the ten entries that fit a text best, and why, as a task would find them."""
     text = read_words(words or [], "agentflow memory search rounding of discounts")
-    with open_memory(open_repository(folder)) as opened:
+    with read_memory(open_repository(folder)) as opened:
         hits = opened.search(text, 10, kind=kind) if opened else ()
+    if opened and opened.fault:
+        show((line(f"searched by words alone: {opened.fault}"),), sys.stderr)
     rows = _tabulate((hit.entry, hit.why) for hit in hits) if hits else ("No entry matches.",)
     tell_result([{**to_row(hit.entry), "why": hit.why} for hit in hits], rows, json=json)
 

@@ -403,7 +403,7 @@ def relaunch(
         resume_session(git, found.name, request, ask, is_named=is_named) as session,
     ):
         code = _drive(session, request, sink, steering)
-    _tell_worktree(git.root, found.name, request)
+    _tell_worktree(git.root, session.store.folder.name, request)
     return code
 
 

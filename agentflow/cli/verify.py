@@ -490,11 +490,11 @@ def _run(setup: Setup, store: TaskStore, recorded: TaskState, folder: Path) -> T
         recorded=Recorded(
             beside=beside,
             conversation=_find_conversation(folder),
-            recall_messages=_recall_messages(folder, recorded),
+            recall_messages=_recall_messages(folder),
         ),
         grace=0 if beside else None,
         webhook=None,
-        find_memory=None,
+        open_memory=None,
     )
     task = anyio.run(run_phases, crew, store.task)
     while task.status is Status.SUSPENDED:
@@ -514,12 +514,10 @@ def _find_conversation(folder: Path) -> Run | None:
     return begin_run(head, None).replace(outcome=RunOutcome.SUBMITTED) if head else None
 
 
-def _recall_messages(folder: Path, recorded: TaskState) -> Callable[[int, int], tuple[str, ...]]:
+def _recall_messages(folder: Path) -> Callable[[int, int], tuple[str, ...]]:
     happened = (one.event for one in load_events(folder))
     places = [(event.run, event.turn) for event in happened if isinstance(event, PersonSaid)]
-    told, earlier = read_messages(folder), max(0, len(places) - len(recorded.session.said))
-    given = (*told[: min(earlier, recorded.session.unsaid)], *told[recorded.session.unsaid :])
-    messages = tuple(zip(places, given, strict=False))
+    messages = tuple(zip(places, read_messages(folder), strict=False))
     return lambda run, turns: tuple(text for place, text in messages if place == (run, turns))
 
 

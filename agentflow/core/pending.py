@@ -56,6 +56,10 @@ class Answer(Record):
     tool: str | None = None
     asked: dict[str, Any] | None = None
     """The call's input as the model gave it; set once the decision is recorded."""
+    question: str = ""
+    """What was asked, where it was no call; set once the answer is recorded."""
+    is_own: bool = False
+    """The text is the person's own words, not an option."""
 
     @property
     def author(self) -> str:
@@ -125,6 +129,11 @@ class Pending(Record):
         return listed or (Question(text="", options=self.options),)
 
     @property
+    def question_text(self) -> str:
+        asked = " ".join(each.text for each in self.questions)
+        return asked or str(self.input.get("assumption", self.kind))
+
+    @property
     def is_closed(self) -> bool:
         """Return whether only an option is an answer."""
         return self.kind is PendingKind.QUESTION and "questions" not in self.input
@@ -162,7 +171,8 @@ class Pending(Record):
     def tell_how_to_decide(self, task_id: str) -> str:
         """Return the command with which a person decides."""
         if self.kind in APPROVED:
-            return f"agentflow approve {self.id}, or agentflow deny {self.id} --reason R"
+            name = " --by NAME" if self.needed > 1 else ""
+            return f"agentflow approve {self.id}{name}, or agentflow deny {self.id} --reason R"
         letters, free = (to_letter(place) for place in range(len(self.options))), self.free_letters
         choices = " | ".join(f"{letter} WORDS" if letter in free else letter for letter in letters)
         if len(self.questions) > 1:

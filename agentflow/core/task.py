@@ -312,8 +312,6 @@ class SessionPlace(Record):
     """What happened since its conversation ended, one line each."""
     said: tuple[TaskMessage, ...] = ()
     """The messages of a person that a role has received."""
-    unsaid: int = 0
-    """The number of messages before these, from before the user took the task over; no role gets them."""
     goes_on_from: str | None = None
     """The tree from which a stopped task continues; `tree` is the one it ended with."""
 

@@ -2,22 +2,21 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from math import log
 from pathlib import Path
 from typing import Any, Self
 
-from agentflow.core.errors import ConfigError
+from agentflow.core.errors import ConfigError, ModelError
 from agentflow.core.record import to_builtins
 from agentflow.memory.entry import PERSON, EntryKind, Hit, MemoryEntry
-from agentflow.memory.meaning import CODE_BYTES, Meaning, find_nearest, load_meaning, to_bits
+from agentflow.memory.meaning import CODE_BYTES, Meaning, find_nearest, to_bits
 from agentflow.memory.terms import find_shared, leave_out_common, list_terms
 from agentflow.parse import fit
 from agentflow.redact import redact_text
 
-_VERSION = 1
 _WAIT_SECONDS = 10.0
 """For another process that writes."""
 _BLOCK = 1_024
@@ -33,9 +32,8 @@ _BY_MEANING = 0.5
 """The weight of the list by meaning; that of a hit by words is its share of what was searched for."""
 _DEEP = 40
 """Places of each list that are fused."""
-_AT_ONCE = 2_000
-"""Entries that get their codes before a search."""
-_SCHEMA = f"""
+_SCHEMAS = (
+    """
 create table entries (
   id integer primary key autoincrement, key text unique not null, kind text not null, text text not null,
   at text not null, by text not null, gist text not null, task text not null, evidence text not null,
@@ -49,8 +47,10 @@ create virtual table words using fts5 (terms, content='entries', content_rowid='
 create table replaced (key text primary key) without rowid;
 create table counts (term text primary key, entries integer not null) without rowid;
 create table codes (block integer primary key, codes blob not null);
-pragma user_version = {_VERSION};
-"""
+""",
+    "create table coder (model text not null)",
+)
+"""What each version of the file adds to the one before."""
 _FIELDS = (
     *("key", "kind", "text", "at", "by", "gist", "task", "evidence", "command", "exit_code"),
     *("against", "is_undone"),
@@ -60,10 +60,13 @@ _FIELDS = (
 class MemoryFile:
     """An open memory; several processes may have it open at once."""
 
-    def __init__(self, path: Path, meaning: Callable[[], Meaning | None] = load_meaning) -> None:
+    def __init__(self, path: Path, meaning: Callable[[], Meaning | None]) -> None:
         """Open the file, making it if need be. Raises ConfigError where it cannot be read."""
+        self.fault = ""
+        """Why the last search was by words alone although there is a model."""
         self._path = path
         self._load_meaning = meaning
+        self._asked: tuple[str, Sequence[float]] = ("", ())
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -82,11 +85,12 @@ class MemoryFile:
             found = self._get_version()
             if found == 0:
                 self._sql.execute("pragma journal_mode = wal")
+            if found < len(_SCHEMAS):
                 with self._write():
-                    if self._get_version() == 0:
-                        for statement in _SCHEMA.split(";\n"):
-                            self._sql.execute(statement)
-            elif found != _VERSION:
+                    for statement in ";\n".join(_SCHEMAS[self._get_version() :]).split(";\n"):
+                        self._sql.execute(statement)
+                    self._sql.execute(f"pragma user_version = {len(_SCHEMAS)}")
+            elif found != len(_SCHEMAS):
                 raise ConfigError(f"{self._path}: version {found} was written by a newer agentflow")
 
     def _get_version(self) -> int:
@@ -166,12 +170,18 @@ class MemoryFile:
 
     def _code(self, meaning: Meaning) -> None:
         """Give codes to entries without one, the newest first; a task that only ends needs no model."""
+        if self._sql.execute("select model from coder").fetchall() != [(meaning.name,)]:
+            with self._write():
+                for statement in ("delete from coder", "delete from codes", "update entries set coded = 0"):
+                    self._sql.execute(statement)
+                self._sql.execute("insert into coder values (?)", (meaning.name,))
         wanted = "select id, text, gist from entries where not coded and kind != ? order by id desc limit ?"
-        if not (found := self._sql.execute(wanted, (EntryKind.MESSAGE, _AT_ONCE)).fetchall()):
+        if not (found := self._sql.execute(wanted, (EntryKind.MESSAGE, meaning.at_once)).fetchall()):
             return
+        vectors = meaning.embed([leave_out_common(gist or text) for _, text, gist in found])
         with self._write():
-            for number, text, gist in found:
-                self._set_code(number, to_bits(meaning.embed(leave_out_common(gist or text))))
+            for (number, *_), vector in zip(found, vectors, strict=True):
+                self._set_code(number, to_bits(vector))
                 self._sql.execute("update entries set coded = 1 where id = ?", (number,))
 
     def _set_code(self, entry: int, code: bytes) -> None:
@@ -313,13 +323,19 @@ class MemoryFile:
         return [number for (number,) in self._sql.execute(ranked, (match, first, _DEEP))]
 
     def _rank_by_meaning(self, text: str, kind: EntryKind | None) -> list[int]:
-        meaning = self._load_meaning()
-        if meaning is None:
+        self.fault = ""
+        try:
+            meaning = self._load_meaning()
+            if meaning is None:
+                return []
+            if self._asked[0] != text:
+                self._asked = (text, meaning.embed([leave_out_common(text)])[0])
+            self._code(meaning)
+        except ModelError as error:
+            self.fault = str(error)
             return []
-        self._code(meaning)
         rows = self._sql.execute("select block, codes from codes order by block").fetchall()
-        vector = meaning.embed(leave_out_common(text))
-        places = find_nearest([codes for _, codes in rows], vector, 2 * _DEEP)
+        places = find_nearest([codes for _, codes in rows], self._asked[1], 2 * _DEEP)
         numbers = (rows[place // _BLOCK][0] * _BLOCK + place % _BLOCK for place in places)
         of_kind = "select id from entries where id = ? and (kind = ? or ?)"
         given = ((number, kind or "", kind is None) for number in numbers)

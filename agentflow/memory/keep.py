@@ -29,43 +29,33 @@ _CALL = b'"name":"%s","input":' % REMEMBER.name.encode()
 """Stands in a run's file where the tool was called, not where it was offered."""
 _LINE = 300
 _MOST_FINDINGS = 5
-FindFile = Callable[[], Path] | None
-"""Returns where the memory of the task's repository is kept; None where nothing is recalled or kept."""
+OpenMemory = Callable[[], "MemoryFile"] | None
+"""Opens the memory of the task's repository; None where nothing is recalled or kept."""
 
 
-def _open(path: Path) -> "MemoryFile":
-    from agentflow.memory.file import MemoryFile  # noqa: PLC0415  # SQLite is loaded where it is asked for
-
-    return MemoryFile(path)
-
-
-def recall_for_task(task: TaskState, find_file: FindFile, emit: Callable[[Event], None]) -> TaskState:
+def recall_for_task(task: TaskState, open_file: OpenMemory) -> tuple[TaskState, tuple[Event, ...]]:
     """Return a new task with what it is given of earlier ones; a memory that fails stops no task."""
-    if not task.options.remembers or task.known.recalled or find_file is None:
-        return task
+    if not task.options.remembers or task.known.recalled or open_file is None:
+        return task, ()
     try:
-        path = find_file()
-        if not path.is_file():
-            return task
-        with _open(path) as memory:
+        with open_file() as memory:
             found = recall_entries(memory, task)
     except (AgentflowError, OSError) as error:
-        emit(Warned(message=f"nothing is recalled: {error}"))
-        return task
-    if found:
-        kinds = [one.kind for one in found]
-        counts = (kinds.count(kind) for kind in (EntryKind.LEARNING, EntryKind.TASK, EntryKind.MESSAGE))
-        emit(MemoryRecalled(**dict(zip(("learnings", "tasks", "messages"), counts, strict=True))))
-    return task.replace(recalled=found)
+        return task, (Warned(message=f"nothing is recalled: {error}"),)
+    kinds = [one.kind for one in found]
+    counts = (kinds.count(kind) for kind in (EntryKind.LEARNING, EntryKind.TASK, EntryKind.MESSAGE))
+    recalled = MemoryRecalled(**dict(zip(("learnings", "tasks", "messages"), counts, strict=True)))
+    fault = (Warned(message=f"recalled by words alone: {memory.fault}"),) if memory.fault else ()
+    return task.replace(recalled=found), (*((recalled,) if found else ()), *fault)
 
 
-def keep_task(task: TaskState, folder: Path, find_file: FindFile, emit: Callable[[Event], None]) -> None:
+def keep_task(task: TaskState, folder: Path, open_file: OpenMemory, emit: Callable[[Event], None]) -> None:
     """Keep what an ended task was about, how it ended and what was learnt, in place of an earlier end."""
-    if not task.options.remembers or find_file is None:
+    if not task.options.remembers or open_file is None:
         return
     try:
         evidence = {one.id: one for one in read_evidence(folder)}
-        with _open(find_file()) as memory:
+        with open_file() as memory:
             memory.add(
                 (*_list_messages(task), _describe_task(task), *_list_learnings(task, folder, evidence))
             )
@@ -81,13 +71,17 @@ def find_newest_ends(evidence: dict[str, Evidence]) -> dict[str, tuple[str, int]
 
 
 def _list_messages(task: TaskState) -> Iterator[MemoryEntry]:
-    for number, text in enumerate((task.title, *(each.text for each in task.session.said))):
+    """Yield the words of the task, and what the person said and answered; an option has a role's words."""
+    said = ((str(number), each.text) for number, each in enumerate(task.session.said, 1))
+    answers = task.waiting.answers.items()
+    answered = ((name, one.text) for name, one in answers if one.is_own and not one.by)
+    for name, text in (("0", task.title), *said, *answered):
         yield MemoryEntry(
             kind=EntryKind.MESSAGE,
             text=text,
-            at=task.started_at if number == 0 else make_timestamp(),
-            by=task.options.asked_by if number == 0 and task.options.asked_by else PERSON,
-            key=f"message:{task.task_id}:{number}",
+            at=task.started_at if name == "0" else make_timestamp(),
+            by=task.options.asked_by if name == "0" and task.options.asked_by else PERSON,
+            key=f"message:{task.task_id}:{name}",
             task=task.task_id,
         )
 
@@ -100,6 +94,11 @@ def _describe_task(task: TaskState) -> MemoryEntry:
     ended = task.ending.reason if task.ending else ""
     learnt = _tell(
         ("goal", goal),
+        *(
+            ("answered", f"{one.text!r} to {one.question!r}")
+            for one in task.waiting.answers.values()
+            if one.question
+        ),
         ("what was done", change.summary if change else ""),
         ("what was found", findings.summary if findings else ""),
         *((f"in {one.place}", one.claim) for one in found),
@@ -172,9 +171,7 @@ def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = N
     )
 
 
-def reject_task(task_id: str, path: Path, why: str) -> None:
-    """Set aside what a task left; without a memory there is nothing to do."""
-    with suppress(AgentflowError, OSError):
-        if path.is_file():
-            with _open(path) as memory:
-                memory.reject(task_id, why)
+def reject_task(task_id: str, open_file: Callable[[], "MemoryFile"], why: str) -> None:
+    """Set aside what a task left; a memory that fails stops nothing."""
+    with suppress(AgentflowError, OSError), open_file() as memory:
+        memory.reject(task_id, why)

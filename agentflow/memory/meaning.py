@@ -1,17 +1,21 @@
-"""The meaning of a text as 256 bits, by a static model whose weights lie in the package `wordllama`.
-
-Only the two files of that package are read: importing it costs half a second and ten packages, and where it
-does not find its tokenizer it asks the network.
-"""
+"""The meaning of a text as 256 bits, by a model of the extra `memory` or at the endpoint of a provider."""
 
 import json
 import mmap
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from struct import unpack_from
-from typing import Any, Self
+from typing import Any, Protocol, Self
+
+import anyio
+
+from agentflow.core.errors import ModelRefused, ModelRejected
+from agentflow.model.endpoint import Endpoint, choose_provider_endpoint
+from agentflow.parse import Mismatch, decode_or_none, fit
+from agentflow.redact import keep_secret, redact_text
+from agentflow.settings import Settings
 
 _TOKENS = "tokenizers/l2_supercat_tokenizer_config.json"
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
@@ -19,14 +23,37 @@ _NUMBERS = 256
 CODE_BYTES = _NUMBERS // 8
 """Bytes of a text's code: one bit for each number of its vector, set where that is positive."""
 _MOST_CHARS = 4_000
+_SENT, _SENT_CHARS, _SENT_SECONDS = 50, 1_000, 5.0
+"""Texts of one request to a server, characters of each, and how long it may take."""
 _BYTES = bytes(range(256))
 _BITS = bytes(number.bit_count() for number in _BYTES)
 _FIRST = CODE_BYTES * 3 // 4
 """Bytes of a code by which those are chosen that are compared exactly; most of a meaning is there."""
+_BY_CHANCE = _FIRST * 4
+"""Half of their bits: what differs in that many is no nearer than any text."""
 
 
-class Meaning:
-    """The static model: each token has a vector, and a text has the sum of those of its tokens."""
+class Meaning(Protocol):
+    """A model in which texts that mean the same have vectors alike."""
+
+    name: str
+    """Codes by one model say nothing about those by another."""
+    at_once: int
+    """Entries that get their codes before a search."""
+
+    def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        """Return the vector of each text. Raises ModelError."""
+
+
+class StaticModel:
+    """Each token has a vector, and a text has the sum of those of its tokens.
+
+    Only two files of the package `wordllama` are read: importing it costs half a second and ten packages, and
+    where it does not find its tokenizer it asks the network.
+    """
+
+    name = "wordllama"
+    at_once = 2_000
 
     def __init__(self, tokenizer: Any, weights: mmap.mmap, start: int) -> None:
         self._tokenizer = tokenizer
@@ -51,17 +78,61 @@ class Meaning:
         start = 8 + size + tensor["data_offsets"][0]
         return cls(Tokenizer.from_file(str(folder / _TOKENS)), weights, start)
 
-    def embed(self, text: str) -> tuple[float, ...]:
-        """Return the vector of a text."""
+    def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        return [self._embed_one(text) for text in texts]
+
+    def _embed_one(self, text: str) -> tuple[float, ...]:
         ids = self._tokenizer.encode(text[:_MOST_CHARS], add_special_tokens=False).ids
         rows = (unpack_from(f"<{_NUMBERS}e", self._weights, self._start + 2 * _NUMBERS * one) for one in ids)
         return tuple(map(sum, zip(*rows, strict=True))) or (0.0,) * _NUMBERS
 
 
-@cache
-def load_meaning() -> Meaning | None:
-    """Return the model of this process, loaded once."""
-    return Meaning.load()
+load_static_model = cache(StaticModel.load)
+
+
+class EmbeddingServer:
+    """A model at the endpoint of a provider: what is remembered is sent there, without known secrets."""
+
+    at_once = 4 * _SENT
+
+    def __init__(self, name: str, endpoint: Endpoint) -> None:
+        self.name = name
+        self._endpoint = endpoint
+
+    def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        starts = range(0, len(texts), _SENT)
+        return [vector for start in starts for vector in self._ask(texts[start : start + _SENT])]
+
+    def _ask(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        from agentflow.model.http import post_json  # noqa: PLC0415  # only where the user named a server
+
+        said = [redact_text(text)[:_SENT_CHARS] or "-" for text in texts]
+        wanted = {"model": self.name.partition("/")[2], "input": said}
+        url, headers = self._endpoint.url, self._endpoint.request_headers
+        answer = anyio.run(partial(post_json, url, wanted, _SENT_SECONDS, headers))
+        try:
+            given = decode_or_none(answer.decode("utf-8", "replace"))
+            found = fit(tuple[tuple[float, ...], ...], [one["embedding"] for one in given["data"]])
+        except (Mismatch, TypeError, LookupError):
+            found = ()
+        if len(found) != len(said) or not all(found):
+            raise ModelRefused(f"{self.name} gave no embeddings")
+        return [(*one[:_NUMBERS], *(0.0,) * (_NUMBERS - len(one))) for one in found]
+
+
+def load_meaning(settings: Settings, environ: Mapping[str, str]) -> Meaning | None:
+    """Return the model that the user named, else that of the extra, else None.
+
+    Raises ConfigError, or ModelRejected without the key of a named one.
+    """
+    if settings.embeddings is None:
+        return load_static_model()
+    provider = settings.embeddings.partition("/")[0]
+    endpoint = choose_provider_endpoint(provider, environ, settings)
+    keep_secret(endpoint.secrets)
+    if endpoint.lacks:
+        raise ModelRejected(f"no key for {provider}", hint=f"set {endpoint.lacks}")
+    return EmbeddingServer(settings.embeddings, endpoint.replace(path="/embeddings"))
 
 
 def to_bits(vector: Sequence[float]) -> bytes:
@@ -79,14 +150,15 @@ def find_nearest(blocks: Sequence[bytes], vector: Sequence[float], most: int) ->
     wanted = to_bits(vector)[:_FIRST]
     tables = [_xor(_BYTES, bytes([byte]) * 256).translate(_BITS) for byte in wanted]
     distances = b"".join(_measure(block, tables) for block in blocks)
+    empty = sum(byte.bit_count() for byte in wanted)
     near: list[int] = []
-    for distance in range(256):
+    for distance in range(_BY_CHANCE):
         at = distances.find(distance) if len(near) < most else -1
         while at >= 0:
-            near.append(at)
+            if distance != empty or any(_get_code(blocks, at)):
+                near.append(at)
             at = distances.find(distance, at + 1)
-    coded = [(at, code) for at in near[:most] if any(code := _get_code(blocks, at))]
-    return [at for at, _ in sorted(coded, key=lambda each: -_compare(each[1], vector))]
+    return sorted(near[:most], key=lambda at: -_compare(_get_code(blocks, at), vector))
 
 
 def _measure(block: bytes, tables: Sequence[bytes]) -> bytes:

@@ -3,16 +3,21 @@
 import hashlib
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentflow.core.errors import AgentflowError, StateError
 from agentflow.core.ports import Workspace
 from agentflow.core.task import Instruction
 from agentflow.library.instructions import MAX_IN_PROMPT
 from agentflow.redact import redact_text
-from agentflow.settings import LEARNINGS, find_folders
+from agentflow.settings import LEARNINGS, find_folders, load_settings
 from agentflow.trust import load_trust
 from agentflow.workspace.git import Git
+
+if TYPE_CHECKING:
+    from agentflow.memory.file import MemoryFile
 
 
 def find_memory_file(git: Git, environ: Mapping[str, str]) -> Path:
@@ -25,6 +30,15 @@ def find_memory_file(git: Git, environ: Mapping[str, str]) -> Path:
     except StateError:
         first = hashlib.sha256(os.fsencode(git.root.resolve())).hexdigest()
     return find_folders(environ).memory / f"{first}.sqlite"
+
+
+def open_memory(git: Git, environ: Mapping[str, str]) -> "MemoryFile":
+    """Return a repository's memory, made if need be. Raises ConfigError."""
+    from agentflow.memory.file import MemoryFile  # noqa: PLC0415  # SQLite is loaded where it is asked for
+    from agentflow.memory.meaning import load_meaning  # noqa: PLC0415
+
+    meaning = partial(load_meaning, load_settings(environ), environ)
+    return MemoryFile(find_memory_file(git, environ), meaning)
 
 
 def load_learnings(workspace: Workspace, environ: Mapping[str, str]) -> tuple[Instruction, ...]:

@@ -1,9 +1,10 @@
 """Byte source by the way that the environment names: through a proxy, or for the SDK."""
 
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from types import MappingProxyType
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -18,12 +19,14 @@ from agentflow.model.wire import (
     MAX_ERROR_BYTES,
     BadReply,
     ServerAnswer,
+    TryFailed,
     decompress_body,
     explain_unread_certificates,
     to_connection_error,
 )
 from agentflow.settings import Deadlines
 
+_JSON = MappingProxyType({"content-type": "application/json"})
 _UNPACKED = 16
 """The factor by which a packed body of an error is cut shorter."""
 
@@ -51,16 +54,17 @@ def open_client(address: str, deadlines: Deadlines) -> httpx2.AsyncClient:
         raise explain_unread_certificates() from None
 
 
-async def post_json(address: str, value: object, seconds: float) -> str:
-    """Post a value and return what went wrong, or nothing. It takes no longer than that."""
+async def post_json(address: str, value: object, seconds: float, headers: Mapping[str, str] = _JSON) -> bytes:
+    """Post a value and return the answer. Raises TryFailed, which names no address, after that time too."""
     try:
         with anyio.fail_after(seconds):
             async with open_client(address, Deadlines(connect=seconds)) as client:
-                headers = {"content-type": "application/json"}
-                status = (await client.post(address, content=encode(value), headers=headers)).status_code
+                answer = await client.post(address, content=encode(value), headers=headers)
     except (TimeoutError, OSError, ValueError, ConfigError, httpx2.HTTPError, httpx2.InvalidURL) as error:
-        return type(error).__name__
-    return "" if status < 300 else f"it answered {status}"  # a redirect is not followed
+        raise TryFailed(type(error).__name__) from None
+    if answer.status_code >= 300:  # a redirect is not followed
+        raise TryFailed(f"it answered {answer.status_code}")
+    return answer.content
 
 
 class Http:

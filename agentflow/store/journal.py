@@ -9,7 +9,7 @@ from typing import Any
 
 from agentflow.core.errors import CorruptState, InvalidFile
 from agentflow.core.fold import advance, begin_run
-from agentflow.core.messages import Reply, ToolResult
+from agentflow.core.messages import Reply
 from agentflow.core.record import Record, encode
 from agentflow.core.run import (
     CallAnswered,
@@ -32,9 +32,6 @@ from agentflow.redact import redact_bytes, redact_text
 
 MAX_LINE = 256 * 1024 * 1024
 """Bytes; no line of ours comes near it."""
-
-
-_NOT_DECIDED = "not made: somebody else decided about it than the user of this task; make it again if needed"
 
 
 class AppendFile:
@@ -97,21 +94,6 @@ def load_runs(folder: Path) -> Iterator[Run]:
     for path in sorted((folder / "runs").glob("*.jsonl"), key=lambda path: int(path.name.split("-")[0])):
         if (run := load_run(path)) is not None:
             yield run
-
-
-def drop_decisions(folder: Path) -> None:
-    """Answer each call of a task that was decided and not made, in its run's file, so that none is made.
-
-    Raises CorruptState.
-    """
-    for path in (folder / "runs").glob("*.jsonl"):
-        run = load_run(path)
-        if run is None or run.outcome is not None:
-            continue
-        for call in run.pending:
-            if call.id in run.decided:
-                result = ToolResult(call_id=call.id, content=_NOT_DECIDED, is_error=True)
-                RunFile(path, lambda _: None).append(CallAnswered(result=result, made=False))
 
 
 def open_recorded_run(path: Path, head: RunOpened) -> Run:

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentflow.compose.builder import AgentFactory, SubagentPlace
@@ -22,6 +21,7 @@ from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles, list_subagents
 from agentflow.library.skills import Skills, offer_skills, rank_by_words
 from agentflow.loop.agent import Agent, Surroundings
+from agentflow.memory.keep import OpenMemory
 from agentflow.model.tiers import DEEP, FAST, REPAIR
 from agentflow.permissions.role_rules import find_owner
 from agentflow.redact import redact_text
@@ -138,8 +138,7 @@ class Crew(Record):
     """How many seconds that role waits for them; None for as long as they take."""
     mutate: Callable[[str, str, Callable[[], bool]], str] = lambda *_: ""
     """Tells which lines no test notices of what differs from a tree, as `ToolContext.mutate` does."""
-    find_memory: Callable[[], Path] | None = None
-    """Returns where the memory of the repository is kept."""
+    open_memory: OpenMemory = None
 
     def find_role(self, phase: Phase) -> Role:
         """Return the role of a phase; in plan mode the planner explores as well, with what that takes."""
@@ -367,7 +366,7 @@ class Crew(Record):
     def _find_messages(self, task: TaskState, number: int, turns: int) -> tuple[str, ...]:
         if self.recorded is not None:
             return self.recorded.recall_messages(number, turns)
-        return read_messages(self.store.folder)[task.session.unsaid + len(task.session.said) :]
+        return read_messages(self.store.folder)[len(task.session.said) :]
 
     def _find_own_changes(self) -> dict[str, bool]:
         """Return the files that differ from before the task or step, and whether it changed each itself."""

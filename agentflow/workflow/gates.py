@@ -96,6 +96,9 @@ def record_answer(task: TaskState, item: Pending, answer: Answer) -> TaskState:
     if item.kind is PendingKind.APPROVAL:
         asked = item.input if item.first_input is None else item.first_input
         answer = answer.replace(tool=item.tool, asked=asked)
+    elif item.kind not in APPROVED:
+        is_own = len(item.questions) == 1 and answer.text not in item.questions[0].options
+        answer = answer.replace(question=item.question_text, is_own=is_own)
     task = task.replace(
         pending=tuple(other for other in task.pending if other.id != item.id),
         answers={item.id: answer, **task.waiting.answers},

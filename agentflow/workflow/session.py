@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from functools import partial
 
+import anyio.to_thread
+
 from agentflow.core.errors import Exit, Halted, ModelError, ModelRefused, ModelRejected
 from agentflow.core.events import Warned
 from agentflow.core.finding import FindingKind
@@ -39,7 +41,10 @@ _SHOWN = 100
 async def start_session(crew: Crew, task: TaskState) -> TaskState:
     """Tell hooks that work on a task begins; a hook may refuse a new task."""
     is_new = task.current_phase is Phase.REFINEMENT
-    task = recall_for_task(task, crew.find_memory, crew.store.emit) if is_new else task
+    if is_new:
+        task, told = await anyio.to_thread.run_sync(recall_for_task, task, crew.open_memory)
+        for event in told:
+            crew.store.emit(event)
     source = "startup" if is_new else "resume"
     started = await _fire(
         crew, task, Point.SESSION_START, lambda: SessionStarted(source=source, model=task.model)
@@ -113,8 +118,10 @@ async def _tell_address(crew: Crew, task: TaskState, kind: str, text: str) -> No
     from agentflow.model.http import post_json  # noqa: PLC0415  # only where the user named an address
 
     said = {"task_id": task.task_id, "kind": str(kind), "text": text}
-    if problem := await post_json(crew.webhook, said, _POST_SECONDS):
-        crew.store.emit(Warned(message=f"webhook: {problem}"))
+    try:
+        await post_json(crew.webhook, said, _POST_SECONDS)
+    except ModelError as error:
+        crew.store.emit(Warned(message=f"webhook: {error}"))
 
 
 def _to_notice(item: Pending) -> Notified:

@@ -74,8 +74,13 @@ def test_each_continues_reads_and_undoes_what_the_other_began(new_repo: NewRepo)
     assert said == ["suspended", 1]
     assert repo.run("status", "--json").json["status"] == "suspended"
     (item,) = repo.state()["pending"]
-    code = f"agentflow.decide({item['id']!r}, approved=True); done = agentflow.resume()"
+    words = f"{item['id']!r}, approved=True, args={item['input'] | {'new_string': 'b + a'}!r}"
+    code = f"agentflow.decide({words}, by='ann', comment='turned round'); done = agentflow.resume()"
     assert python(repo, f"{code}\nprint(json.dumps(done.state.status))") == "verified"
+    (answer,) = repo.state()["answers"].values()
+    assert [answer[key] for key in ("by", "via", "comment")] == ["ann", "through a program", "turned round"]
+    assert "b + a" in repo.read("calc.py")
+    assert "with another input by ann through a program" in repo.run("status").out
     assert repo.run("verify", repo.folder.name).code == 0
     told = python(repo, "undone = agentflow.undo()\nprint(json.dumps([undone.state, undone.restored]))")
     assert told == ["undone", ["calc.py"]]

@@ -15,7 +15,7 @@ import pytest
 from agentflow.core.errors import ConfigError
 from agentflow.memory.entry import EntryKind, MemoryEntry
 from agentflow.memory.file import MemoryFile
-from agentflow.memory.meaning import Meaning, find_nearest, load_meaning, to_bits
+from agentflow.memory.meaning import Meaning, find_nearest, load_static_model, to_bits
 
 DAY = "2026-01-02T03:04:05Z"
 
@@ -118,15 +118,14 @@ def test_a_learning_is_set_aside_while_its_command_ends_otherwise(
         assert memory.search("fees")
 
 
-class Rough(Meaning):
+class Rough:
     """A model in which a text means its first letter."""
 
-    def __init__(self) -> None:
-        """Need nothing."""
+    name, at_once = "rough", 10
 
-    def embed(self, text: str) -> tuple[float, ...]:
-        place = ord(text[0]) % 26
-        return tuple(9.0 if place == number % 26 else -1.0 for number in range(256))
+    def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        places = (ord(text[0]) % 26 for text in texts)
+        return [tuple(9.0 if place == number % 26 else -1.0 for number in range(256)) for place in places]
 
 
 def test_meaning_finds_what_shares_no_word_and_both_lists_are_fused(path: Path) -> None:
@@ -152,27 +151,29 @@ def test_the_nearest_codes_are_found_and_a_code_of_zeros_is_none() -> None:
 
     codes = [to_bits(flip(count)) for count in (256, 40, 0, 7)]
     assert find_nearest(to_blocks(bytes(32), *codes), wanted, 3) == [3, 4, 2]
+    few = [1.0 if number < 20 else -1.0 for number in range(256)]  # nearer to zeros than to what is like it
+    assert find_nearest(to_blocks(*[bytes(32)] * 99, to_bits(few[::-1]), to_bits(few)), few, 2) == [100, 99]
 
 
 def test_the_packaged_model_knows_words_that_mean_the_same() -> None:
-    model = load_meaning()
+    model = load_static_model()
     if model is None:
         pytest.skip("NOT RUN: the extra memory is not installed")
     said = ("prices are rounded to cents", "start the web server", "open the door")
-    codes = to_blocks(*(to_bits(model.embed(text)) for text in said))
-    assert find_nearest(codes, model.embed("launch an HTTP daemon"), 1) == [1]
+    codes = to_blocks(*map(to_bits, model.embed(said)))
+    assert find_nearest(codes, model.embed(["launch an HTTP daemon"])[0], 1) == [1]
 
 
 def test_a_damaged_file_and_one_of_a_later_version_are_named(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"no database" * 100)
     with pytest.raises(ConfigError, match="cannot be used"):
-        MemoryFile(path)
+        MemoryFile(path, no_meaning)
     path.unlink()
-    with MemoryFile(path) as memory:
+    with MemoryFile(path, no_meaning) as memory:
         memory._sql.execute("pragma user_version = 9")
     with pytest.raises(ConfigError, match="newer agentflow"):
-        MemoryFile(path)
+        MemoryFile(path, no_meaning)
 
 
 WRITER = """
