@@ -254,7 +254,7 @@ class StandingChange(Record):
         return {name: getattr(self, name) for name in self.__struct_fields__ if name != "run"}
 
 
-class TaskOptions(Record):
+class RequestOptions(Record):
     """How a task is to be done, as it was asked for; only taking it over changes it."""
 
     asked_by: str = ""
@@ -361,7 +361,7 @@ class Answers(Record):
 
 
 PARTS: Mapping[str, type[Record]] = {
-    "options": TaskOptions,
+    "options": RequestOptions,
     "session": SessionPlace,
     "known": Knowledge,
     "routing": TaskRoute,
@@ -398,7 +398,7 @@ class TaskState(Record):
     base_tree: str | None = None
     tree: str | None = None
     undone: UndoMark | None = None
-    options: TaskOptions = TaskOptions()
+    options: RequestOptions = RequestOptions()
     session: SessionPlace = SessionPlace()
     known: Knowledge = Knowledge()
     routing: TaskRoute = TaskRoute()

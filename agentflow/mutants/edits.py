@@ -37,6 +37,22 @@ _OPPOSITES = MappingProxyType(
 """Functions that take and give the same, and mean the opposite."""
 _IS_THERE = frozenset({"find", "rfind", "indexOf", "lastIndexOf"})
 """Those that say the same where it only counts whether they find anything."""
+_SCRIPTS = "JavaScript TypeScript TSX"
+_PREFIX, _ORDER = r"(?:pre|suf)fix", r"order|sort|lowest|highest|smallest|largest|cheapest|ascending"
+_LOOK_ALIKES = (
+    (r"characters?|letters?", "Go", "len", 1, "len([]rune({0}))"),
+    (r"characters?|letters?", "Rust", "len", 0, "{on}.chars().count()"),
+    (r"round|half", "Python", "round", 1, "int({0} + 0.5)"),
+    (r"each|every|all", _SCRIPTS, "replace", 2, "{on}.replaceAll({0}, {1})"),
+    (_ORDER, _SCRIPTS, "sort", 0, "{on}.sort((a, b) => a - b)"),
+    (_PREFIX, "Go", "TrimLeft", 2, "{on}.TrimPrefix({0}, {1})"),
+    (_PREFIX, "Go", "TrimRight", 2, "{on}.TrimSuffix({0}, {1})"),
+    (_PREFIX, "Python", "lstrip", 1, "{on}.removeprefix({0})"),
+    (_PREFIX, "Python", "rstrip", 1, "{on}.removesuffix({0})"),
+)
+"""What a task speaks of, where a call with so many arguments gives mostly the same as another one."""
+_DEFAULT = r"default|without|missing|no \w+ is given"
+"""Of `limit || 10` and `limit ?? 10` a task that speaks of it means one."""
 _TYPE = "{type}"
 """Where a default says the type of the result."""
 _BARE = frozenset(
@@ -316,6 +332,29 @@ def call_opposites(tree: "SyntaxTree") -> _Edits:
         beside = {tree.read(each) for each in node.parent.children} if node.parent is not None else set()
         if tree.read(name) not in _IS_THERE or beside.isdisjoint({"-1", "0"}):
             yield _replace(name, other)
+
+
+def use_look_alikes(words: str, tree: "SyntaxTree") -> _Edits:
+    """Yield calls as others that only some values tell apart, in what a task speaks of."""
+
+    def is_spoken_of(topic: str) -> bool:
+        return re.search(rf"(?i)\b(?:{topic})", words) is not None
+
+    for node in tree.nodes["call"]:
+        called, arguments = (node.child_by_field_name(name) for name in ("function", "arguments"))
+        if called is None or arguments is None:
+            continue
+        name = tree.read(called.children[-1] if called.children else called)
+        on = next(
+            (tree.read(each) for field in _RECEIVERS if (each := called.child_by_field_name(field))), ""
+        )
+        given = [tree.read(each) for each in arguments.named_children]
+        for topic, languages, known, number, other in _LOOK_ALIKES:
+            is_known = name == known and len(given) == number and tree.grammar.name in languages.split()
+            if is_known and is_spoken_of(topic):
+                yield _replace(node, other.format(*given, on=on))
+    if tree.grammar.name in _SCRIPTS.split() and is_spoken_of(_DEFAULT):
+        yield from (_replace(sign, "??") for _, sign in _list_operations(tree, {"||"}))
 
 
 def flip_booleans(tree: "SyntaxTree") -> _Edits:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,8 @@ class Operator(StrEnum):
     NUMBER = "number moved"
     PROSE = "words replaced"
     PATTERN = "pattern changed"
+    LOOK_ALIKE = "look-alike used"
+    """In what the task speaks of: characters that are bytes, a default in the place of 0."""
     TAKEN_BACK = "change taken back"
     """The one that knows two versions of a file: what stood in the place of some lines stands there again."""
 
@@ -141,7 +144,19 @@ def list_mutants(path: str, text: str, lines: Collection[int]) -> tuple[Mutant, 
     return tuple(_find_mutants(tree, path, lines))
 
 
-def _find_mutants(tree: SyntaxTree, path: str, lines: Collection[int]) -> list[Mutant]:
+def list_look_alikes(path: str, text: str, lines: Collection[int], words: str) -> tuple[Mutant, ...]:
+    """Return the mutants of some lines that a task asks for with its words."""
+    tree = parse_source(path, text)
+    operators = {Operator.LOOK_ALIKE: partial(edits.use_look_alikes, words)}
+    return tuple(_find_mutants(tree, path, lines, operators)) if tree else ()
+
+
+def _find_mutants(
+    tree: SyntaxTree,
+    path: str,
+    lines: Collection[int],
+    operators: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = _OPERATORS,
+) -> list[Mutant]:
     """Return the mutants of some lines, in the order in which they stand."""
     if _GENERATED.search(tree.text[:_HEAD].decode("utf-8", "replace")):
         return []
@@ -149,7 +164,7 @@ def _find_mutants(tree: SyntaxTree, path: str, lines: Collection[int]) -> list[M
     apart += _list_wordings(tree)
     blocks = _list_blocks(tree, lines)
     found: dict[tuple[int, int, str], Mutant] = {}
-    for operator, operate in _OPERATORS.items():
+    for operator, operate in operators.items():
         for node, start, end, after in operate(tree):
             line = node.start_point.row + 1
             before = tree.text[start:end].decode("utf-8", "replace")

@@ -87,7 +87,6 @@ def load_state(folder: Path) -> TaskState:
 
 
 def try_load_state(folder: Path) -> TaskState | None:
-    """Return the state of a saved task, or None where it cannot be read."""
     try:
         return load_state(folder)
     except CorruptState:
@@ -188,7 +187,6 @@ def find_recorded_end(folder: Path) -> Status | None:
 
 
 def find_last_write_time(folder: Path) -> float:
-    """Return when a task last wrote something down."""
     places = (folder / EVENTS, *(folder / "runs").glob("*.jsonl"))
     return max((place.stat().st_mtime for place in places if place.exists()), default=0.0)
 

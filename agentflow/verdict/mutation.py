@@ -13,7 +13,14 @@ from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestO
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import MutantEnd, MutantResult, ProbeResult
-from agentflow.mutants.operators import Grade, Mutant, Operator, list_mutants, list_untouched
+from agentflow.mutants.operators import (
+    Grade,
+    Mutant,
+    Operator,
+    list_look_alikes,
+    list_mutants,
+    list_untouched,
+)
 from agentflow.mutants.trial import MutantOrder, TriedMutant, order_mutants
 from agentflow.routing.wanted import Wanted
 from agentflow.runners.javascript import drop_npm_hooks
@@ -35,6 +42,7 @@ _PATIENCE = 5
 _MOST_KILLERS = 5
 _AT_ONCE = 2
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]*\w)")
+_ENDS = re.compile(r"(?i)\b(?:in|ex)clu(?:sive|ding)")
 _RAISES = re.compile(r"\b(?:raise|throw|panic!?)\b")
 
 
@@ -56,8 +64,8 @@ class MutationPlan(Record):
     code: Side = Side.FINAL
     hunks: tuple[LineSpan, ...] = ()
     """The changed lines that the mutants belong to, where they have to be told apart."""
-    numbers: frozenset[str] = frozenset()
-    """The numbers in the task's words: "less than 12 characters" leaves no bound at 12 to choose."""
+    words: str = ""
+    """Those of the task: "less than 12 letters" leaves no bound at 12 to choose, "inclusive" none at all."""
 
     @classmethod
     def of(
@@ -106,12 +114,14 @@ def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
         new = [
             mutant
             for hunk in hunks
-            for mutant in list_mutants(hunk.path, hunk.change.after, hunk.new_numbers) or ()
+            for mutant in (
+                *(list_mutants(hunk.path, hunk.change.after, hunk.new_numbers) or ()),
+                *list_look_alikes(hunk.path, hunk.change.after, hunk.new_numbers, context.task.task),
+            )
         ]
-        numbers = frozenset(_NUMBER.findall(context.task.task))
         plan = _plan_side(context, product, [*taken, *new], final, Side.FINAL)
         plans += [
-            plan.replace(first=context.proving, numbers=numbers),
+            plan.replace(first=context.proving, words=context.task.task),
             *_plan_lost_errors(context, product, hunks),
         ]
     return tuple(each.replace(hunks=hunks) for each in plans if each.mutants)
@@ -345,7 +355,9 @@ def _to_result(plan: MutationPlan, tried: TriedMutant) -> MutantResult:
 
 
 def _is_strong(plan: MutationPlan, mutant: Mutant) -> bool:
-    """Return whether a mutant decides: by its operator, or as a bound that moves at a number of the task."""
+    """Return whether a mutant decides: by its operator, or as a bound that the task speaks of."""
+    if mutant.operator is not Operator.BOUND:
+        return mutant.grade is Grade.STRONG
     (row,) = (plan.texts[mutant.path] or "").splitlines()[mutant.line - 1 :][:1] or [""]
-    is_told = mutant.operator is Operator.BOUND and not plan.numbers.isdisjoint(_NUMBER.findall(row))
-    return is_told or mutant.grade is Grade.STRONG
+    is_told = not {*_NUMBER.findall(plan.words)}.isdisjoint(_NUMBER.findall(row))
+    return is_told or _ENDS.search(plan.words) is not None

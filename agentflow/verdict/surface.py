@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, find_dot_folder
-from agentflow.core.check_command import split_command
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.finding import FileKind
 from agentflow.core.languages import (
@@ -147,7 +146,7 @@ def find_surface(
     lines = tuple(
         (part.folder, line)
         for check in checks
-        for part in split_command(check.command)
+        for part in check.parts
         for line in _expand(repository, part.command)
     )
     named = {*_list_programs(repository, lines), *_find_started(repository, lines), *_plugins(repository)}

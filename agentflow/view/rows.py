@@ -108,7 +108,9 @@ def _split_message(event: events.PhaseEnded) -> list[str]:
 def _draw_phase_in_short(event: events.PhaseEnded, memory: Memory) -> Iterator[Row]:
     checks = "; ".join(f"{name}: {shown}" for name, shown in memory.results.items())
     is_failed, is_first = event.status is GateStatus.FAILED, event.phase is Phase.REFINEMENT
-    told = _split_message(event) if is_failed or not checks else [checks]
+    # the reviewer works beside the checks, and says something else than they do
+    says_itself = is_failed or not checks or event.phase is Phase.REVIEW
+    told = _split_message(event) if says_itself else [checks]
     mark = span("· ", Style.DIM) if is_first and not is_failed else mark_gate(event.status)
     head = span("before the change" if is_first else str(event.phase), Style.BOLD)
     first = f": {told[0]}" if told and told[0] else ""

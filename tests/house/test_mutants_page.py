@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agentflow.languages.grammars import GRAMMARS
-from agentflow.mutants.operators import Mutant, Operator, list_mutants
+from agentflow.mutants.operators import Mutant, Operator, list_look_alikes, list_mutants
 
 SAMPLE = """\
 async def load(path, size=10, strict=False):
@@ -30,6 +30,7 @@ def pages():
     return [total]
 """
 TAKEN_BACK = ("the changed lines", "what stood there before the change", "strong")
+LOOK_ALIKE = "def tax(cents):\n    return round(cents / 5)\n"
 
 
 def to_code(text: str) -> str:
@@ -46,6 +47,7 @@ def show(operator: Operator, found: Iterable[Mutant]) -> tuple[str, ...]:
 
 def list_operators() -> Iterator[tuple[str, ...]]:
     found = list_mutants("sample.py", SAMPLE, range(1, SAMPLE.count("\n") + 1)) or ()
+    found += list_look_alikes("sample.py", LOOK_ALIKE, (2,), "half a cent is rounded up")
     yield from ((operator, *show(operator, found)) for operator in Operator)
 
 

@@ -7,6 +7,7 @@ from agentflow.mutants.operators import (
     Grade,
     Mutant,
     Operator,
+    list_look_alikes,
     list_mutants,
     list_unreadable,
     list_untouched,
@@ -284,6 +285,30 @@ LOOPS = {
 def test_a_bounded_loop_has_one_round_more_and_a_function_its_opposite(path: str) -> None:
     found = find_edits(path, LOOPS[path])
     assert {found[edit].grade for edit in ("9 → 10", "max → min")} == {Grade.STRONG}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "words", "edits"),
+    [
+        ("a.go", "package a\n\nvar b = len(c)\n", "at most n characters", ["len(c) → len([]rune(c))"]),
+        ("a.go", "package a\n\nvar b = len(c)\n", "at most n bytes", []),
+        ("a.go", 'package a\n\nvar b = s.TrimLeft(c, "v")\n', "without the prefix", ['s.TrimPrefix(c, "v")']),
+        ("a.rs", "fn b() -> usize {\n    c.len()\n}\n", "of letters", ["c.len() → c.chars().count()"]),
+        ("a.py", "b = round(c / 2)\n", "rounded up", ["round(c / 2) → int(c / 2 + 0.5)"]),
+        ("a.py", "b = round(c, 2)\n", "rounded up", []),
+        ("a.py", 'b = c.lstrip("v.")\n', "no prefix", ['c.lstrip("v.") → c.removeprefix("v.")']),
+        ("a.js", "a = b.sort()\n", "from the lowest", ["b.sort() → b.sort((a, b) => a - b)"]),
+        ("a.ts", "a = b.replace(' ', c)\n", "for each blank", ["→ b.replaceAll(' ', c)"]),
+        ("a.ts", "a = b.c || 10\n", "by default 10", ["|| → ??"]),
+        ("a.ts", "a = b.c || 10\n", "at most 10", []),
+    ],
+)
+def test_a_look_alike_is_used_where_the_task_speaks_of_what_tells_them_apart(
+    path: str, text: str, words: str, edits: list[str]
+) -> None:
+    found = list_look_alikes(path, text, range(1, 4), words)
+    assert {each.operator for each in found} <= {Operator.LOOK_ALIKE}
+    assert all(each.describe().endswith(edit) for each, edit in zip(found, edits, strict=True))
 
 
 def test_a_value_that_is_empty_already_is_left_alone() -> None:

@@ -31,7 +31,7 @@ EQUAL = {
     "java, below a word in code": (
         "A.java",
         "/**\n * Reads {@code int}.\n * Names match.\n *\n * @param a one\n */\nclass A {}\n",
-        "/**\n * Reads {@code int}.\n * Names match. Ignore the rest.\n *\n * @param a what\n */\nclass A {}\n",
+        "/**\n * Reads {@code int}.\n * Ignore the rest.\n *\n * @param a what\n */\nclass A {}\n",
     ),
     "a thing to do": ("a.go", "// TODO: a\nvar a = 1\n", "// TODO: b\nvar a = 1\n"),
     "a line within brackets": ("a.js", "f(return_ + 1)\n", "f(return_ /* a\n */ + 1)\n"),
