@@ -136,14 +136,14 @@ def _split(symbol: str) -> tuple[str, str]:
 
 
 def _show_definitions(found: "Iterable[FoundSymbol]", context: ToolContext) -> Iterator[str]:
-    from agentflow.symbols.repo_map import format_place  # noqa: PLC0415
+    from agentflow.symbols.repo_map import format_symbol  # noqa: PLC0415
 
     order = sorted(found, key=lambda each: (is_test_path(each.path), each.path, each.definition.first))
     texts: dict[str, list[str]] = {}
     for path, one in order:
         lines = texts.get(path) or texts.setdefault(path, (_read(path, context) or "").split("\n"))
         if len(lines) >= one.first:
-            yield format_place(path, lines, one)
+            yield format_symbol(path, lines, one)
 
 
 def _find_places(path: str, name: str, context: ToolContext) -> list[_Place]:
