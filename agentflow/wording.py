@@ -11,7 +11,7 @@ _BLANKS = ("", "", "")
 """For a record that somebody edited."""
 
 
-def describe(finding: Finding) -> str:
+def describe_finding(finding: Finding) -> str:
     """Return a finding as one line."""
     names, rest = list_some(finding.subjects), list_some(finding.subjects[1:])
     first, others = next(iter(finding.subjects), ""), len(finding.subjects) - 1
@@ -36,7 +36,7 @@ def describe(finding: Finding) -> str:
 
 def describe_all(findings: Iterable[Finding]) -> tuple[str, ...]:
     """Return findings as lines, each once."""
-    return tuple(dict.fromkeys(map(describe, findings)))
+    return tuple(dict.fromkeys(map(describe_finding, findings)))
 
 
 def list_lines(findings: Iterable[Finding]) -> str:

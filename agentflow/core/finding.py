@@ -185,7 +185,7 @@ class FindingKind(Worded):
         return (self.of(*subjects, check=check, path=path),) if subjects else ()
 
 
-def format_place(path: str, line: int | None, end: int | None = None) -> str:
+def format_span(path: str, line: int | None, end: int | None = None) -> str:
     """Return lines as people write them: `pager/core.py:12-14`."""
     return path + (f":{line}" if line is not None else "") + (f"-{end}" if end and end > (line or 0) else "")
 
@@ -207,7 +207,7 @@ class Finding(Record, omit_defaults=True):
 
     @property
     def place(self) -> str:
-        return format_place(self.path, self.line, self.end)
+        return format_span(self.path, self.line, self.end)
 
     def is_among(self, recorded: Collection["Finding"]) -> bool:
         """Return whether a record has it; a sentence of an earlier version says what it names."""

@@ -13,7 +13,7 @@ from agentflow.core.verdict import MutantResult, ProofKind, Verdict, pick_surviv
 from agentflow.redact import list_some
 from agentflow.verdict.paths import PathKind, explain
 from agentflow.view.verdict import FileDiff
-from agentflow.wording import describe, describe_all
+from agentflow.wording import describe_all
 
 _HEAD = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
 _NO_NEWLINE = "\\"
@@ -151,8 +151,8 @@ class _Marks(Record):
 
     def list_wanted(self, first: int, last: int) -> str:
         near = (each for each, span in self._unproved if span[0] <= last and first <= span[1])
-        others = (describe(each.replace(path="")) for each in near if self.edits.isdisjoint(each.subjects))
-        return list_some(dict.fromkeys(others), 3, "; ")
+        others = (each for each in near if self.edits.isdisjoint(each.subjects))
+        return list_some(describe_all(each.replace(path="") for each in others), 3, "; ")
 
     def _find_whole(self, verdict: Verdict) -> tuple[JudgedAs, str]:
         kinds = [each.kind for each in verdict.proof]

@@ -11,7 +11,7 @@ from agentflow.core.evidence import summarize_evidence
 from agentflow.redact import format_count, format_money, make_visible, redact_text
 from agentflow.report.summary import describe_survivor
 from agentflow.view.words import format_duration, format_local
-from agentflow.wording import describe
+from agentflow.wording import describe_finding
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("pages", "web")
@@ -45,7 +45,7 @@ def _environment() -> Environment:
         "money": format_money,
         "local": format_local,
         "survivor": describe_survivor,
-        "described": describe,
+        "described": describe_finding,
     }
     made.filters.update(filters)
     return made

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from agentflow.core.check_command import format_command
 from agentflow.core.evidence import RED, Check, CheckName, Side, TestOutcome
-from agentflow.core.finding import Finding, FindingKind, format_place
+from agentflow.core.finding import Finding, FindingKind, format_span
 from agentflow.core.verdict import Caveat, ProbeEnd, ProbeKind, ProofKind, count_mutants
 from agentflow.verdict.case import Case, find_faults, is_left_behind
 from agentflow.verdict.proofs import (
@@ -158,7 +158,7 @@ def _note_probes(case: Case) -> Iterator[Finding]:
 
 def _note_mutants(case: Case) -> Iterator[Finding]:
     """Yield how many small edits of the changed lines tests notice, where that is not all of them."""
-    untried = (format_place(each.path, each.line, each.end) for each in list_untried(case))
+    untried = (format_span(each.path, each.line, each.end) for each in list_untried(case))
     yield from FindingKind.MUTANTS_LATE.about(untried)
     told, is_proof = count_mutants(case.mutants), bool(case.mutants) and not find_proof(case)
     if is_proof or told["not_tried"] or told["killed"] < told["tried"]:

@@ -26,7 +26,7 @@ from agentflow.verdict.case import find_faults
 from agentflow.verdict.notes import find_uncounted
 from agentflow.verdict.paths import examine_base
 from agentflow.verdict.target_tests import find_target_tests
-from agentflow.wording import describe
+from agentflow.wording import describe_finding
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.gates import format_check
 from agentflow.workflow.task_prompt import write_base_news
@@ -216,7 +216,7 @@ def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
             end = describe_end(run.evidence)
             yield f"{name} fails before the change, without a failing test or finding: {end}{cost}"
         elif name is CheckName.TESTS and run.green and run.counts is None:
-            yield f"{describe(find_uncounted(run.check))}; {at_best}"
+            yield f"{describe_finding(find_uncounted(run.check))}; {at_best}"
 
 
 _GRACE_SECONDS = 0.5

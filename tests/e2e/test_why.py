@@ -150,6 +150,7 @@ CASES = {
         [
             "! exit 75  Waiting for you: changed tests or check settings (approve checks-",
             SOFTENED,
+            "  and 1 more: agentflow report",
             "next       agentflow approve checks-",
             "           then agentflow resume ID",
         ],
@@ -161,6 +162,7 @@ CASES = {
         [
             "✗ exit 8  not verified: the checks were changed, not approved by --no-input (",
             SOFTENED,
+            "  and 1 more: agentflow report",
             "next       agentflow log ID shows each step",
             *GOES_ON,
         ],

@@ -1,9 +1,8 @@
 """No sentence decides anything: with each text of a finding reworded, every verdict and decision stays."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,13 +39,18 @@ def reword(text: str) -> str:
 
 
 @pytest.fixture
-def reworded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def reworded() -> Iterator[Callable[[], None]]:
+    """Return what rewords every text, until the test is over."""
+    members = [each for kind in Worded.__subclasses__() for each in kind]
+    words = [each.words for each in members]
+
     def change() -> None:
-        for each in (each for kind in Worded.__subclasses__() for each in kind):
-            monkeypatch.setattr(each, "words", reword(each.words))
+        for each in members:
+            each.words = reword(each.words)
 
     yield change
-    monkeypatch.undo()
+    for each, text in zip(members, words, strict=True):
+        each.words = text
 
 
 def list_cases() -> list[Case]:
@@ -55,7 +59,7 @@ def list_cases() -> list[Case]:
     return [each for row in rows for each in row if isinstance(each, Case)]
 
 
-def test_every_verdict_and_failure_is_the_same_in_other_words(reworded: Any) -> None:
+def test_every_verdict_and_failure_is_the_same_in_other_words(reworded: Callable[[], None]) -> None:
     def decide() -> tuple[list[bytes], list[str], list[tuple[str, ...]]]:
         verdicts = [judge(case) for case in list_cases()]
         failed = [

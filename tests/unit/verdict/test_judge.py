@@ -5,7 +5,7 @@ import pytest
 from agentflow.core.evidence import By, CheckRun, Side, TestCounts
 from agentflow.core.finding import FileKind, FindingKind
 from agentflow.core.role import Claim, Judgement
-from agentflow.core.verdict import Caveat, Hunk, MutantEnd, MutantResult, ProbeEnd, ProbeKind, ProbeResult
+from agentflow.core.verdict import Caveat, Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case
 from agentflow.verdict.judge import judge, lower_verdict
@@ -353,7 +353,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
         a_case((ran(TESTS, tests=TestCounts(passed=9)),), (WAS_RED,)),
         "tests: t1, t2 ran before the task but not after it",
     ),
-    "zero tests": (swapped(GREEN, tests=TestCounts()), "tests: no test ran"),
+    "zero tests": (a_case((GREEN.replace(counts=TestCounts()),), (WAS_RED,)), "tests: no test ran"),
     "only skipped tests": (a_case((ran(TESTS, {"t1": SKIPPED}),), (WAS_RED,)), "tests: no test ran"),
     "time is over": (swapped(GREEN, timed_out=True, seconds=600.0), "tests: timed out after 600 s"),
     "time is over as before": (
@@ -583,8 +583,8 @@ def test_new_files_and_old_failures_are_noted() -> None:
 
 def test_what_was_green_before_is_no_old_failure() -> None:
     both = ran(TESTS, {"t1": FAILED, "t2": FAILED})
-    (note,) = describe_all(judge(a_case((both,), (WAS_RED,))).notes)
-    assert note == "failed before the task and still fails: tests: t1"
+    known = judge(a_case((both,), (WAS_RED,))).notes
+    assert describe_all(known) == ("failed before the task and still fails: tests: t1",)
     assert judge(a_case((ran(TESTS, {"t1": PASSED, "t2": FAILED}),), (WAS_RED,))).notes == ()
     assert judge(a_case((both,), (WAS_GREEN,))).notes == ()
 
@@ -655,54 +655,3 @@ def test_an_uncited_failure_is_a_caveat_that_shows_both_sides(judgement: Judgeme
 def test_no_word_of_a_verifier_raises_a_verdict(claim: Claim, evidence: tuple[str, ...]) -> None:
     failed = a_verdict("tests: exit 1")
     assert not lower_verdict(failed, said(claim, "all is well", evidence=evidence), CHANGED).passed
-
-
-def test_new_tests_that_prove_nothing_are_told_by_name() -> None:
-    old, new = {"adds": PASSED}, {"adds": PASSED, "rounds": PASSED}
-    case = a_case((ran(TESTS, new),), (before(TESTS, old),), tested=("test/cart.test.js",))
-    assert describe_all(judge(case).unproved) == (
-        "test/cart.test.js: let rounds fail when the code is broken",
-    )
-    several = case.replace(tested=("test/cart.test.js", "test/more.test.js"))
-    assert describe_all(judge(several).unproved)[0].endswith(
-        ": let each new or changed test fail when the code is broken"
-    )
-
-
-def test_tests_that_run_compiled_are_no_tests_that_did_not_run() -> None:
-    old, new = (
-        {"dist/a.test.js::adds": PASSED},
-        {"dist/a.test.js::adds": PASSED, "dist/a.test.js::rounds": PASSED},
-    )
-    case = a_case((ran(TESTS, new),), (before(TESTS, old),), tested=("src/a.test.ts",))
-    assert describe_all(judge(case).unproved) == (
-        "src/a.test.ts: let dist/a.test.js::rounds fail when the code is broken",
-    )
-
-
-@pytest.mark.parametrize(
-    ("wanted", "said"),
-    [
-        (Wanted.FORM, "add a test that notices what it does, and passes before and after"),
-        (Wanted.BEHAVIOUR, "add a test that fails without it"),
-    ],
-)
-def test_a_refactoring_needs_no_test_that_fails_without_it(wanted: Wanted, said: str) -> None:
-    case = a_case((GREEN,), (WAS_GREEN,), changed=LINES, wanted=wanted)
-    assert describe_all(judge(case).unproved) == (f"a.py:3: {said}",)
-
-
-def test_a_refactoring_whose_edits_took_too_long_needs_a_reader_and_no_test() -> None:
-    late = MutantResult(
-        path="a.py",
-        line=3,
-        before="1",
-        after="2",
-        operator="number moved",
-        edit="1 → 2",
-        is_strong=True,
-        outcome=MutantEnd.NOT_TRIED,
-    )
-    case = a_case((GREEN,), (WAS_GREEN,), changed=LINES, wanted=Wanted.FORM, mutants=(late,))
-    said = "a.py:3: out of time to try all small edits of it: read the diff"
-    assert describe_all(judge(case).unproved) == (said,)

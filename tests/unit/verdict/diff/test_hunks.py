@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.core.finding import format_place
+from agentflow.core.finding import format_span
 from agentflow.verdict.diff.hunks import LineSpan, drop_moved, split_change
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -26,7 +26,7 @@ def a_change(after: str, before: str = OLD, path: str = "calc.py") -> ChangedTex
 
 
 def place(hunk: LineSpan) -> str:
-    return format_place(hunk.lines.path, hunk.lines.line, hunk.lines.end)
+    return format_span(hunk.lines.path, hunk.lines.line, hunk.lines.end)
 
 
 def places(*changes: ChangedTexts) -> list[str]:

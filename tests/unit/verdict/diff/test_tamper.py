@@ -6,7 +6,7 @@ from agentflow.core.evidence import Surface
 from agentflow.core.finding import Finding, FindingKind
 from agentflow.verdict.diff.tampering import TextDiff, find_tampering, is_setting_row
 from agentflow.verdict.surface import find_kind
-from agentflow.wording import describe
+from agentflow.wording import describe_finding
 
 TEST = """\
 import pytest
@@ -158,7 +158,7 @@ def test_a_file_that_is_no_python_is_not_compared() -> None:
 def test_a_finding_is_said_in_one_line() -> None:
     (found,) = named("tests/test_a.py", "def test_a():\n    assert 1 == 1\n", "")
 
-    assert describe(found) == "tests/test_a.py: test removed: test_a"
+    assert describe_finding(found) == "tests/test_a.py: test removed: test_a"
 
 
 SURROUNDINGS = {
