@@ -128,13 +128,14 @@ def _find_tree(git: Git, revision: str) -> str:
 def _sort_changes(
     repository: Repository, checks: Iterable[Check], changes: Iterable["ChangedTexts"], trusted: Surface
 ) -> tuple[list["ChangedTexts"], tuple[str, ...]]:
-    from agentflow.verdict.surface import Kind, find_kind, find_surface
+    from agentflow.core.finding import FileKind
+    from agentflow.verdict.surface import find_kind, find_surface
 
     surface = find_surface(repository, checks, trusted.added, trusted.removed)
     kept = [each for each in changes if each.after and each.is_whole and not is_document_path(each.path)]
     kinds = {each.path: find_kind(each.path, surface) for each in kept}
     product = [each for each in kept if is_source(each.path) and kinds[each.path] is None]
-    return product, tuple(path for path, kind in kinds.items() if kind is Kind.TESTS)
+    return product, tuple(path for path, kind in kinds.items() if kind is FileKind.TESTS)
 
 
 def _prepare(

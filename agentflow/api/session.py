@@ -34,6 +34,7 @@ from agentflow.settings import ASKED_BY
 from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import find, find_recorded_end, load_state
 from agentflow.store.tasks import TaskStore
+from agentflow.wording import describe_all
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import read_fresh_document
 from agentflow.workflow.gates import decide_pending, go_on
@@ -371,7 +372,7 @@ def _describe_end(task: TaskState) -> Iterator[str]:
     if task.ending and task.status is not Status.ANSWERED:
         yield f"- the task before ended {task.status}: {to_one_line(task.ending.reason, _LINE)}"
     if task.verdict and task.verdict.unproved:
-        yield f"- unproved: {to_one_line('; '.join(task.verdict.unproved), _LINE)}"
+        yield f"- unproved: {to_one_line('; '.join(describe_all(task.verdict.unproved)), _LINE)}"
     for message in task.session.said:
         if message.phase not in (Phase.EXPLORATION, Phase.IMPLEMENTATION):
             yield f"- the user said: {to_one_line(message.text, _LINE)}"
@@ -394,7 +395,7 @@ def _describe(git: Git, task: TaskState) -> Iterator[str]:
     if task.change:
         yield f"  done: {to_one_line(task.change.summary, _LINE)}"
     if task.verdict and task.verdict.unproved:
-        yield f"  unproved: {to_one_line('; '.join(task.verdict.unproved), _LINE)}"
+        yield f"  unproved: {to_one_line('; '.join(describe_all(task.verdict.unproved)), _LINE)}"
     if task.base_tree and task.tree:
         paths = (each.path for each in git.list_changes(task.base_tree, task.tree))
         yield f"  files changed: {list_some(paths) or 'none'}"

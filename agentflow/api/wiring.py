@@ -39,7 +39,7 @@ from agentflow.core.ports import Model, Watch
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
-from agentflow.core.task import Invocation, TaskOptions, TaskState
+from agentflow.core.task import Invocation, RequestOptions, TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
@@ -165,7 +165,7 @@ def make_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
         started_at=make_timestamp(),
         max_iterations=max_iterations or setup.settings.max_iterations,
         model=setup.model.name,
-        options=TaskOptions(
+        options=RequestOptions(
             terms=setup.settings.terms,
             prove_rounds=setup.settings.prove_rounds,
             repair_seconds=setup.settings.repair_seconds if parse_choice(setup.model.name).is_live else 0,

@@ -152,9 +152,11 @@ class _Job(Record):
         said = keep_hook(self.check.command, self.observer) if self.observer else self.check.command
         if not self._is_tests:
             return said
-        parts = (keep_root(part, partial(find_pytest_root, self.read)) for part in split_command(said))
-        said = _part_reports(join_parts(parts), scratch)
-        return keep_reports(tell_each_test(add_reports(said, self.read, scratch)), scratch)
+        parts = [keep_root(part, partial(find_pytest_root, self.read)) for part in split_command(said)]
+        for at, part in enumerate(parts if len(parts) > 1 else ()):
+            report = f"--junitxml={shlex.quote(str(_place_report(scratch, at)))}"
+            parts[at] = part.replace(command=add_options(part.command, report))
+        return keep_reports(tell_each_test(add_reports(join_parts(parts), self.read, scratch)), scratch)
 
     def set_up_reports(self, scratch: Path) -> dict[str, str]:
         """Return the variables that make runners report; those of node where it may run."""
@@ -190,17 +192,6 @@ class _OverWhenIdle:
             self._is_over = told is not None and told.counts is not None
             self._since = now
         return self._is_over
-
-
-def _part_reports(command: str, scratch: Path) -> str:
-    parts = split_command(command)
-    if len(parts) == 1:
-        return command
-    places = (shlex.quote(str(_place_report(scratch, at))) for at in range(len(parts)))
-    return join_parts(
-        part.replace(command=add_options(part.command, f"--junitxml={place}"))
-        for part, place in zip(parts, places, strict=True)
-    )
 
 
 def _place_report(scratch: Path, at: int) -> Path:
@@ -270,7 +261,7 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> TestResults | None:
     command, text = job.check.command, drop_colours(output)
     named = find_named_runners(command)
     python = [read_verbose_unittest(text)] if any(each.name == "unittest" for each in named) else []
-    parts = split_command(command)
+    parts = job.check.parts
     for at, part in enumerate(parts):
         path = _place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE
         is_whole = path.is_file() and path.stat().st_size <= _REPORT_BYTES

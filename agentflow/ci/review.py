@@ -27,6 +27,7 @@ from agentflow.store.bundle import BUNDLE_SUFFIX, export_task, open_task
 from agentflow.store.reading import is_task_id
 from agentflow.verdict.case import find_hook_files, is_written_by_hooks
 from agentflow.view.text import Line, Style, line, span
+from agentflow.wording import describe_approvals
 from agentflow.workspace.changes import EntryChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import write_tree_with_entries
@@ -276,7 +277,7 @@ def list_gaps(coverage: Coverage) -> Iterator[SarifResult]:
 
 def list_unconfirmed(task: TaskState) -> Iterator[SarifResult]:
     """Yield the approvals that only the record claims; a forger could have written them."""
-    for approval in task.verdict.approvals if task.verdict else ():
+    for approval in describe_approvals(task.verdict) if task.verdict else ():
         told = to_one_line(f"approved by the record's own word: {approval}", 500)
         yield SarifResult(rule=_UNCONFIRMED, message=told, level=RemarkLevel.WARNING)
 

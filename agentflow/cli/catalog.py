@@ -175,14 +175,14 @@ def _to_role_row(role: Role) -> dict[str, Any]:
     }
 
 
-Fact = tuple[str, str, str]
+LabelledText = tuple[str, str, str]
 """A label, its value, and the source of the value."""
 
 
 class ResolvedRole(Record):
     role: Role
     prompt: str
-    facts: tuple[Fact, ...]
+    facts: tuple[LabelledText, ...]
     hooks: tuple[str, ...]
     tools: tuple[Tool, ...]
     """The offered tools, including the one that ends its run."""
@@ -217,7 +217,7 @@ def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
     hooks = (*load_hooks_here(root)[0], *content.hooks)
     toolbox = withhold_provider_tools(open_toolbox(root), content.roles, hooks, rules, settings.approvals)
     role = remove_denied_tools(role, rules, toolbox)
-    rights: tuple[Fact, ...] = ()
+    rights: tuple[LabelledText, ...] = ()
     if role.part is None:
         role, toolbox, rights = _narrow(role, content, root)
     phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
@@ -241,7 +241,7 @@ def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
         if role.model == INHERIT
         else f"{find_tier(role.model)}, {choose_model_id(role.model, ids)}"
     )
-    facts: tuple[Fact, ...] = (
+    facts: tuple[LabelledText, ...] = (
         ("source", role.source, role.origin),
         *rights,
         ("tier", model, role.place("model")),
@@ -257,7 +257,7 @@ def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
     return ResolvedRole(role=role, prompt=draft.write_prompt(tools), facts=facts, hooks=named, tools=tools)
 
 
-def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tuple[Fact, ...]]:
+def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tuple[LabelledText, ...]]:
     """Return a sub-agent as the implementer would run it, its tools, and what it may do in words."""
     parent = content.roles.find_part(SUBMITTED_BY[Change])
     offered = _resolve_role(parent, content, root).tools
@@ -269,7 +269,7 @@ def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tu
     lost = [str(rule) for rule in role.tools if not box.select_for(narrowed.replace(tools=(rule,)))]
     change = "read files only" if is_reader(narrowed, box) else "change files or run commands"
     callers = [each.name for each in content.roles.all if each.list_rules(DELEGATE)]
-    rights: list[Fact] = [("may", change, ""), ("called by", ", ".join(callers), "")]
+    rights: list[LabelledText] = [("may", change, ""), ("called by", ", ".join(callers), "")]
     if lost:
         rights.append(("without", f"{', '.join(lost)}, which the {parent.name} does not have", ""))
     return narrowed, box, tuple(rights)

@@ -1,7 +1,6 @@
 """`memory` shows and changes what earlier tasks left; `learn` adds to it."""
 
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
 from pathlib import Path
 
 import typer
@@ -28,13 +27,12 @@ _SHOWN = 200
 _EMPTY = "No memory of this repository yet. Tasks add to it, and so does `agentflow learn TEXT`."
 
 
-def _tabulate(entries: Iterable[MemoryEntry], notes: Iterable[str] = ()) -> Iterator[Line]:
-    """Yield entries in a table; `notes` say why a search found each."""
+def _tabulate(found: Iterable[tuple[MemoryEntry, str]]) -> Iterator[Line]:
+    """Yield a table of entries, each with why a search found it."""
     rows = []
-    for entry, note in zip_longest(entries, notes, fillvalue=""):
-        assert isinstance(entry, MemoryEntry)
+    for entry, why in found:
         against = f"set aside: {entry.against}" if entry.against else ""
-        about = "  ".join(filter(None, (entry.origin, f"({note})" if note else "", against)))
+        about = "  ".join(filter(None, (entry.origin, f"({why})" if why else "", against)))
         text = f"{to_one_line(entry.text, _SHOWN)}  {about}"
         rows.append((str(entry.id), entry.kind, span(text, Style.WARN if against else Style.PLAIN)))
     return tabulate(("id", "kind", "text and source"), rows)
@@ -46,7 +44,8 @@ def list_entries(
 ) -> None:
     """List what is remembered of this repository."""
     found = list_memory(open_repository(folder), kind, most)
-    tell_result([to_row(one) for one in found], _tabulate(found) if found else (_EMPTY,), json=json)
+    rows = _tabulate((one, "") for one in found) if found else (_EMPTY,)
+    tell_result([to_row(one) for one in found], rows, json=json)
 
 
 @memory.command("show", epilog="Example: agentflow memory show 12")
@@ -67,12 +66,8 @@ def search_entries(
     text = read_words(words or [], "agentflow memory search rounding of discounts")
     with open_memory(open_repository(folder)) as opened:
         hits = opened.search(text, 10, kind=kind) if opened else ()
-    rows = _tabulate([hit.entry for hit in hits], [hit.why for hit in hits])
-    tell_result(
-        [{**to_row(hit.entry), "why": hit.why} for hit in hits],
-        rows if hits else ("No entry matches.",),
-        json=json,
-    )
+    rows = _tabulate((hit.entry, hit.why) for hit in hits) if hits else ("No entry matches.",)
+    tell_result([{**to_row(hit.entry), "why": hit.why} for hit in hits], rows, json=json)
 
 
 @memory.command("forget", epilog="Example: agentflow memory forget 12 13")

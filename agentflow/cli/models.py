@@ -215,7 +215,8 @@ def _is_reachable(address: str) -> bool:
 
 
 def _draw_report(found: ModelReport) -> Iterator[Line]:
-    yield label_row("model", span(found.model, Style.BOLD))
+    none = span(f"  {NO_MODEL}" if found.advice else "", Style.WARN)
+    yield label_row("model", span(found.model, Style.BOLD), none)
     for before, each in zip((None, *found.models), found.models, strict=False):
         is_fallback = before is not None and before.tier == each.tier
         yield label_row("  then" if is_fallback else each.tier, span(f"{each.provider}/{each.model}"))
@@ -227,8 +228,6 @@ def _draw_report(found: ModelReport) -> Iterator[Line]:
             )
     yield from (BLANK, *draw_providers(found.providers)) if found.providers else ()
     if found.advice:
-        yield BLANK
-        yield label_row("none", span(NO_MODEL, Style.WARN))
         yield label_row("next", span(found.advice))
 
 

@@ -187,7 +187,7 @@ def _ask(item: Pending, store: TaskStore) -> Answer | None:
     show(_draw_item(item, store.folder.parents[2]), sys.stderr)
     words = "an option" if item.is_closed else "an option or your own words"
     is_plan = item.kind is PendingKind.PLAN
-    words += "; e edits the plan" if is_plan else ""
+    words += "; e edits it" if is_plan else ""
     while True:
         said = []
         for question in item.questions:

@@ -47,8 +47,6 @@ class Delegation(Record):
 
 
 class SubagentRequest(Record):
-    """A piece of work for a sub-agent, with the call that asks for it."""
-
     role: Role
     """The sub-agent as its file says, before its parent restricts it."""
     work: Delegation

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
+from agentflow.core.check_command import CommandPart, join_parts, split_command
 from agentflow.core.record import Record
 
 
@@ -113,6 +114,8 @@ class Surface(Record):
     """Files beside sources that the product reads, each with the reason."""
     read: tuple[str, ...] = ()
     """Files beside sources that code of the product was seen to read, whoever else does."""
+    unread: tuple[str, ...] = ()
+    """New files of `product` that no check was seen to read."""
     late: tuple[str, ...] = ()
     """The paths of `observed` and `product` that only a run on the change revealed."""
     own: tuple[str, ...] = ()
@@ -143,6 +146,14 @@ class Check(Record):
     """As `missing`, for one part of the command; the other parts run."""
     required: bool = False
     """True if the settings name it under `required`."""
+
+    @property
+    def parts(self) -> tuple[CommandPart, ...]:
+        """Its command as it is read: what runs in which folder."""
+        return split_command(self.command)
+
+    def run_parts(self, parts: Iterable[CommandPart]) -> "Check":
+        return self.replace(command=join_parts(parts))
 
     @property
     def only_looks(self) -> bool:

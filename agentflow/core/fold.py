@@ -264,7 +264,7 @@ def _shorten(message: Message, entry: HistoryCompacted) -> Message:
 def _replace_part(part: MessagePart, entry: HistoryCompacted) -> MessagePart:
     match part:
         case ToolResult() if part.call_id in entry.results:
-            return part.replace(content=entry.results[part.call_id], shown="")
+            return part.replace(content=entry.results[part.call_id], shown="", failures={})
         case ToolCall() if part.id in entry.inputs:
             return part.replace(input=entry.inputs[part.id])
         case _:

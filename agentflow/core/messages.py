@@ -56,6 +56,8 @@ class ToolResult(Record, tag="tool_result", omit_defaults=True):
     is_error: bool = field(default_factory=bool)  # a factory's value is always written
     shown: str = ""
     """An image or document that the model sees beside the text, as a `data:` address."""
+    failures: dict[str, str] = {}
+    """What it says of each failing test, by id; a later result says only what is new."""
 
     @property
     def shown_kind(self) -> str:

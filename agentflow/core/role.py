@@ -93,7 +93,7 @@ class Role(Record):
         return (*self.list_rules(tool), *self.list_rules(category))
 
 
-class Finding(Record):
+class Citation(Record):
     claim: Annotated[str, Meta(description="What is true of the code.")]
     path: Annotated[str, Meta(description="File, relative to the repository.")]
     line: Annotated[int, Meta(ge=1, description="Line that shows it, from 1.")]
@@ -107,7 +107,7 @@ class Findings(Record):
     """What the explorer found."""
 
     summary: Annotated[str, Meta(min_length=1)]
-    findings: tuple[Finding, ...]
+    findings: tuple[Citation, ...]
     open_questions: tuple[str, ...]
 
 

@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import Check, CheckName, Surface
+from agentflow.core.finding import Finding
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, ApprovalTerms, Budget, Override, Pending
 from agentflow.core.record import Record, to_builtins
@@ -24,9 +25,9 @@ from agentflow.core.role import (
     Review,
     Todo,
 )
-from agentflow.core.verdict import MutantResult, ProbeResult, Remark, Verdict
+from agentflow.core.verdict import MutantResult, ProbeResult, Verdict
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 
 class Phase(StrEnum):
@@ -112,7 +113,7 @@ class Failure(Record):
     tree: str
     signature: str
     """Equal for equal failures, whatever their timing."""
-    reasons: tuple[str, ...]
+    reasons: tuple[Finding, ...]
     evidence: tuple[str, ...]
     tests: tuple[JudgeTest, ...] = ()
     """Those of the verifier that it stands by."""
@@ -241,7 +242,7 @@ class StandingChange(Record):
     unable: tuple[CheckName, ...]
     probes: tuple[ProbeResult, ...] | None
     mutants: tuple[MutantResult, ...]
-    memorised: tuple[Remark, ...]
+    memorised: tuple[Finding, ...]
     audit: str
     surface: Surface
     verdict: Verdict
@@ -253,7 +254,7 @@ class StandingChange(Record):
         return {name: getattr(self, name) for name in self.__struct_fields__ if name != "run"}
 
 
-class TaskOptions(Record):
+class RequestOptions(Record):
     """How a task is to be done, as it was asked for; only taking it over changes it."""
 
     asked_by: str = ""
@@ -360,7 +361,7 @@ class Answers(Record):
 
 
 PARTS: Mapping[str, type[Record]] = {
-    "options": TaskOptions,
+    "options": RequestOptions,
     "session": SessionPlace,
     "known": Knowledge,
     "routing": TaskRoute,
@@ -397,7 +398,7 @@ class TaskState(Record):
     base_tree: str | None = None
     tree: str | None = None
     undone: UndoMark | None = None
-    options: TaskOptions = TaskOptions()
+    options: RequestOptions = RequestOptions()
     session: SessionPlace = SessionPlace()
     known: Knowledge = Knowledge()
     routing: TaskRoute = TaskRoute()
@@ -441,7 +442,7 @@ class TaskState(Record):
     """The results of the probes on the newest judged tree; None until they are known."""
     mutants: tuple[MutantResult, ...] = ()
     """The mutants of the change on that tree, each with what the tests make of it."""
-    memorised: tuple[Remark, ...] = ()
+    memorised: tuple[Finding, ...] = ()
     """The places of that tree that are right for the tests' own inputs alone."""
     audit: str = ""
     """The output of an audit tool on changed dependencies, or why there is none; empty without changes."""

@@ -97,6 +97,8 @@ class Output(Record):
     """New values of keys of the task's state."""
     shown: str = ""
     """An image or document for the model, as `ToolResult.shown`."""
+    failures: dict[str, str] = {}
+    """As `ToolResult.failures`."""
     submitted: bool = False
     execution: Execution | None = None
     clipped: bool = False

@@ -1,41 +1,30 @@
 """A verdict on a change: its proofs, its probes and its caveats."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from agentflow.core.evidence import CheckName, Side
+from agentflow.core.finding import Finding, Worded
+from agentflow.core.pending import Answer
 from agentflow.core.record import Record
 
 PLAUSIBLE = "only your tests vouch for this fix"
 """The claim for a change by the built-in repair engine."""
 
 
-class ProofKind(StrEnum):
+class ProofKind(Worded):
     """The ways in which a change is shown to do what it should."""
 
-    FAIL_TO_PASS = "fail_to_pass"  # noqa: S105  # no password
-    SAME_BEHAVIOUR = "same_behaviour"
-    TESTS_ONLY = "tests_only"
-    RENAME = "rename"
-    PINNED = "pinned"
-
-    @property
-    def meaning(self) -> str:
-        """What it shows about a change, in words."""
-        return _SHOWS[self]
-
-
-_SHOWS: Mapping[ProofKind, str] = {
-    ProofKind.FAIL_TO_PASS: "fails without the change and passes with it",
-    ProofKind.SAME_BEHAVIOUR: "only documents, comments, docstrings, help, hints, "
-    "or the form or place of code differ",
-    ProofKind.TESTS_ONLY: "only tests changed, and each fails when the code is broken",
-    ProofKind.PINNED: "the tests pass before and after, and notice each small edit of the changed code",
-    ProofKind.RENAME: "only names differ, in code and tests alike, and the same tests pass",
-}
+    FAIL_TO_PASS = "fail_to_pass", "fails without the change and passes with it"  # no password
+    SAME_BEHAVIOUR = (
+        "same_behaviour",
+        "only documents, comments, help, hints, or the form or place of code differ",
+    )
+    TESTS_ONLY = "tests_only", "only tests changed, and each fails when the code is broken"
+    RENAME = "rename", "only names differ, in code and tests alike, and the same tests pass"
+    PINNED = "pinned", "the tests pass before and after, and notice each small edit of the changed code"
 
 
 class Hunk(Record):
@@ -48,13 +37,10 @@ class Hunk(Record):
     """The last of them."""
     proved: bool = False
     """True if a test fails without these lines."""
-    wanted: str = "add a test that fails without it"
-    """What would prove them."""
-
-    @property
-    def place(self) -> str:
-        """The lines as people write them: `pager/core.py:12-14`."""
-        return f"{self.path}:{self.line}" + (f"-{self.end}" if self.end > self.line else "")
+    edit: str = ""
+    """The edit of them that no test notices."""
+    code: Side = Side.FINAL
+    """The code that this edit changes."""
 
 
 class Proof(Record):
@@ -73,83 +59,50 @@ class Verdict(Record):
     """Pass or fail of a change, computed from evidence."""
 
     passed: bool
-    reasons: tuple[str, ...]
+    reasons: tuple[Finding, ...]
     """Why it failed; empty when it passed."""
     evidence: tuple[str, ...]
     """Ids of the records it rests on."""
     caveats: tuple[str, ...] = ()
     """Words such as `already_red`; any of them makes the result verified_with_caveat."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
     """Remarks for people; they change nothing."""
-    grounds: dict[str, tuple[str, ...]] = {}
+    grounds: dict[str, tuple[Finding, ...]] = {}
     """The notes that say why the change has a caveat."""
-    weakened: tuple[str, ...] = ()
+    weakened: tuple[Finding, ...] = ()
     """Changes to the checks that only a person can approve."""
     to_approve: bool = False
     """Nothing else is wrong, and no person has approved it."""
     proof: tuple[Proof, ...] = ()
     """The proofs of the change."""
-    unproved: tuple[str, ...] = ()
+    unproved: tuple[Finding, ...] = ()
     """Each changed place that nothing proves, with what would prove it."""
     is_testable: bool = False
     """True if tests could prove all of these places."""
-    approvals: tuple[str, ...] = ()
-    """A person's approvals, with name and time; printed like caveats, but the result stays verified."""
+    approval: Answer | None = None
+    """A person's approval of what is weakened; printed like caveats, but the result stays verified."""
 
 
-class ProbeKind(StrEnum):
-    CANARY = "canary"
-    """Tests that fail whatever the code does."""
-    BROKEN_CODE = "broken_code"
-    """A check other than the tests, with the changed code broken."""
-    WITHOUT_HUNK = "without_hunk"
-    """New cases of tests, without the data that brings them."""
-    ORACLE = "oracle"
-    """The proving tests, with other values expected."""
-    TESTS_ONLY = "tests_only"
-    """New and changed tests with code that gives default results, where nothing else changed."""
+class ProbeKind(Worded):
+    """What is wrong on purpose."""
 
-    @property
-    def meaning(self) -> str:
-        """What is wrong on purpose, in words for people."""
-        return _BROKEN[self]
+    CANARY = "canary", "tests that always fail"
+    BROKEN_CODE = "broken_code", "with the changed code broken"
+    """A check other than the tests."""
+    WITHOUT_HUNK = "without_hunk", "new cases of tests, without the data that brings them"
+    ORACLE = "oracle", "with other values expected"
+    TESTS_ONLY = "tests_only", "new and changed tests with code that gives default results"
+    """Where nothing else changed."""
 
 
-_BROKEN = {
-    ProbeKind.CANARY: "tests that always fail",
-    ProbeKind.BROKEN_CODE: "with the changed code broken",
-    ProbeKind.WITHOUT_HUNK: "new cases of tests, without the data that brings them",
-    ProbeKind.ORACLE: "with other values expected",
-    ProbeKind.TESTS_ONLY: "new and changed tests with code that gives default results",
-}
-
-
-class ProbeEnd(StrEnum):
-    RED_AS_IT_MUST = "red as it must"
-    SILENT = "stayed green"
-    NOT_APPLIED = "not applied"
-    """Nothing shows that the broken code was loaded, so the result means nothing."""
-    LEFT_OUT = "left out"
-    """All probes together would have taken too long."""
-    UNREADABLE = "too deep"
-    """Its code cannot be told from text, or lies too deep in brackets or branches to make one of it."""
-    TIMED_OUT = "timed out"
-    """Its time limit ended it, and the same tests without it were not fast: a busy machine may be why."""
-
-
-_ENDS: Mapping[ProbeEnd, str] = {
-    ProbeEnd.RED_AS_IT_MUST: "failed, as expected",
-    ProbeEnd.SILENT: "passed, but should have failed",
-    ProbeEnd.NOT_APPLIED: "not applied: nothing shows that the changed files were read",
-    ProbeEnd.LEFT_OUT: "left out: the probes before it took too long",
-    ProbeEnd.UNREADABLE: "left out: the code cannot be read, or is nested too deep to be changed",
-    ProbeEnd.TIMED_OUT: "ended by its time limit, which shows nothing",
-}
-
-
-def describe_probe(end: ProbeEnd) -> str:
-    """Return the result of a probe, in words for people."""
-    return _ENDS[end]
+class ProbeEnd(Worded):
+    RED_AS_IT_MUST = "red as it must", "failed, as expected"
+    SILENT = "stayed green", "passed, but should have failed"
+    NOT_APPLIED = "not applied", "not applied: nothing shows that the changed files were read"
+    LEFT_OUT = "left out", "left out: the probes before it took too long"
+    UNREADABLE = "too deep", "left out: the code cannot be read, or is nested too deep to be changed"
+    TIMED_OUT = "timed out", "ended by its time limit, which shows nothing"
+    """The same tests without what is wrong were not fast: a busy machine may be why."""
 
 
 class ProbeResult(Record):
@@ -247,59 +200,25 @@ def count_mutants(mutants: Iterable[MutantResult]) -> dict[str, Any]:
     }
 
 
-class FailReason(StrEnum):
-    """Why a change failed, as a person reads it; `{check}` and `{about}` are filled in."""
-
-    NOTHING_CHANGED = "nothing was changed"
-    NOTHING_ASKED_CHANGED = "nothing that was asked for changed: {about}"
-    CHECKS_CHANGED = "the checks were changed: {about}"
-    CHANGED_LATER = "changed after the checks began: {about}"
-    CHANGED_IN_COPY = "changed by a check or a judge in its own copy: {about}"
-    LEFT_OUT = "{check}: not run"
-    CANNOT_RUN = "{check}: not run ({about})"
-    ADDS_SECRET = "the change adds what looks like a secret: {about}"  # noqa: S105  # no password
-    NOT_TRIED = "{check}: not run with a test that must fail"
-    PASSES_ANYHOW = "{check}: passes whatever its tests expect: {about}"
-    KEEPS_SILENT = (
-        "{check}: a test that must fail does not fail with this code: the code tampers with the test runner"
-    )
-    OTHER_TREE = "{check}: {about} ran on another tree"
-    OTHER_CHECK = "{check}: {about} is not this check, run by the program on the final code"
-    TIMED_OUT = "{check}: timed out after {about}"
-    NO_TEST_RAN = "{check}: no test ran"
-    NOT_RUN_NOW = "{check}: {about} ran before the task but not after it"
-    STILL_FAILING = "{check}: still failing: {about}"
-    FEWER_TESTS = "{check}: {about}"
-    FAILED = "{check}: {about}"
-    NEW_FAILURES = "new failures: {about}"
-    NEW_FAILURES_IN = "new failures in {check}: {about}"
-    VERIFIER_REFUSED = "verifier: {about}"
-    STOPPED_BY_HOOK = "stop hook, block {about}"
-
-    def of(self, about: str = "", *, check: str = "") -> str:
-        """Return the reason as a result says it."""
-        return self.value.format(about=about, check=check)
-
-
-class Caveat(StrEnum):
+class Caveat(Worded):
     """Why a change that passed ends with exit code 4; a word of the result, some with a check."""
 
-    UNPROVED = "unproved"
-    ALREADY_RED = "already_red"
-    FLAKY = "flaky"
-    CHECK_SKIPPED = "check_skipped"
-    CHECK_NOT_RUN = "check_not_run"
-    TESTS_NOT_COUNTED = "tests_not_counted"
-    MOSTLY_SKIPPED = "mostly_skipped"
-    DEPENDS_ON_SURROUNDINGS = "depends_on_surroundings"
-    NOT_ALL_TRIED = "not_all_tried"
-    KNOWS_THE_TESTS = "knows_the_tests"
-    CHECK_WEAKENED = "check_weakened"
-    DEPENDENCIES = "dependencies"
-    AMBIGUOUS_REPAIR = "ambiguous_repair"
-    NOT_REVIEWED = "not_reviewed"
-    REVIEWER_DISAGREES = "reviewer_disagrees"
-    VERIFIER_DISAGREES = "verifier_disagrees"
+    UNPROVED = "unproved", "no test proves the change, or a part of it"
+    ALREADY_RED = "already_red", "some checks failed before the task and still fail"
+    FLAKY = "flaky", "a check both failed and passed on the same tree, so its pass proves little"
+    CHECK_SKIPPED = "check_skipped", "skipped on request"
+    CHECK_NOT_RUN = "check_not_run", "this check could not run on this machine"
+    TESTS_NOT_COUNTED = "tests_not_counted", "the tests cannot be counted; only the exit code is known"
+    MOSTLY_SKIPPED = "mostly_skipped", "more tests were skipped than run"
+    DEPENDS_ON_SURROUNDINGS = "depends_on_surroundings", "a proving test fails under other conditions"
+    NOT_ALL_TRIED = "not_all_tried", "not every probe could be run"
+    KNOWS_THE_TESTS = "knows_the_tests", "parts of the new code look written for these tests"
+    CHECK_WEAKENED = "check_weakened", "a check was weakened; today's code passes the original one"
+    DEPENDENCIES = "dependencies", "the dependencies changed; a person should review them"
+    AMBIGUOUS_REPAIR = "ambiguous_repair", "other edits pass the same tests but differ on other inputs"
+    NOT_REVIEWED = "not_reviewed", "no review: --no-review skipped it, or it gave no valid result"
+    REVIEWER_DISAGREES = "reviewer_disagrees", "the reviewer objected without citing a line"
+    VERIFIER_DISAGREES = "verifier_disagrees", "the verifier did not confirm the change"
 
     def of(self, check: str) -> str:
         """Return the caveat of one check, as the result says it."""
@@ -310,66 +229,6 @@ class Caveat(StrEnum):
         return said.partition(":")[0] == self
 
 
-_MEANINGS: Mapping[str, str] = MappingProxyType(
-    {
-        Caveat.UNPROVED: "no test proves the change, or a part of it",
-        Caveat.ALREADY_RED: "some checks failed before the task and still fail",
-        Caveat.FLAKY: "a check both failed and passed on the same tree, so its pass proves little",
-        Caveat.CHECK_SKIPPED: "skipped on request",
-        Caveat.CHECK_NOT_RUN: "this check could not run on this machine",
-        Caveat.TESTS_NOT_COUNTED: "the tests cannot be counted; only the exit code is known",
-        Caveat.MOSTLY_SKIPPED: "more tests were skipped than run",
-        Caveat.KNOWS_THE_TESTS: "parts of the new code look written for these tests",
-        Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails under other conditions",
-        Caveat.NOT_ALL_TRIED: "not every probe could be run",
-        Caveat.CHECK_WEAKENED: "a check was weakened; today's code passes the original one",
-        Caveat.DEPENDENCIES: "the dependencies changed; a person should review them",
-        Caveat.AMBIGUOUS_REPAIR: "other edits pass the same tests but differ on other inputs",
-        Caveat.NOT_REVIEWED: "no review counts: --no-review skipped it, or the reviewer gave no valid result",
-        Caveat.REVIEWER_DISAGREES: "the checks pass, but the reviewer objected without citing a line",
-        Caveat.VERIFIER_DISAGREES: "the checks pass, but the verifier did not confirm the change",
-    }
-)
-
-
 def explain_caveat(said: str) -> str:
     """Return the meaning of a caveat in a result; empty for one of another version."""
-    return _MEANINGS.get(said.partition(":")[0], "")
-
-
-class Tampering(StrEnum):
-    """Ways in which a change can weaken the checks or evade them."""
-
-    TEST_GONE = "test removed"
-    FEWER_CASES = "fewer cases of a test"
-    SKIPPED = "test no longer runs, or may fail"
-    WEAKER = "assertion weaker or gone"
-    EXPECTATION = "different result expected"
-    SWALLOWED = "exception swallowed"
-    FORCED_EXIT = "exit code forced"
-    REWRITTEN = "outcome rewritten by a hook"
-    PATCHED = "runner, interpreter or product patched"
-    EXCLUDED = "less is checked"
-    REFRESHED = "snapshot rewritten"
-    LONGER = "time limit changed"
-    DETECTS = "code that can tell a test run from another"
-    SETTING = "condition on the environment"
-    KNOWS_INPUTS = "code that knows the tests"
-
-
-class Remark(Record):
-    """One place where a change may tamper with the checks."""
-
-    kind: Tampering
-    path: str
-    line: int | None
-    """In the file as it is now; None where it is gone."""
-    text: str
-    """The code there, or the name of the test."""
-    is_sure: bool = True
-    """True if honest code hardly ever looks like this."""
-
-    def describe(self) -> str:
-        """Return it as one line for people."""
-        place = self.path if self.line is None else f"{self.path}:{self.line}"
-        return f"{place}: {self.kind}{f': {self.text}' if self.text else ''}"
+    return next((each.words for each in Caveat if each.is_named_in(said)), "")

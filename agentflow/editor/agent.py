@@ -31,7 +31,7 @@ from agentflow.core.pending import (
 )
 from agentflow.core.record import encode
 from agentflow.core.run import ReplyReceived, RunEntry, RunPaused
-from agentflow.core.task import Complexity, GateStatus, Phase, Status
+from agentflow.core.task import GateStatus, Phase, Status
 from agentflow.core.tool import Category, Effect, Subject, Tool, list_edits
 from agentflow.mcp.own_command import EndedCommand, run_own_command
 from agentflow.parse import decode, decode_or_none
@@ -204,14 +204,11 @@ _RESUME = "resume"
 _MODE, _MODEL = "mode", "model"
 _PLAN, _CHANGE = "plan", "change"
 _MODES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "ask": ("Answers questions and changes no file", ("--class", QUESTION)),
-    _PLAN: (
-        "Shows a plan and changes nothing until you agree",
-        ("--class", Complexity.COMPLEX, "--pause-after", Phase.PLANNING),
-    ),
-    _CHANGE: ("Changes files and verifies the result", ()),
+    "ask": ("Answers questions and changes no file", ("task", "--class", QUESTION)),
+    _PLAN: ("Shows a plan and changes nothing until you agree", ("plan",)),
+    _CHANGE: ("Changes files and verifies the result", ("task",)),
 }
-"""What each mode says of itself, and the options of its tasks."""
+"""What each mode says of itself, and the command of its tasks."""
 _OWN_MODEL = "as configured"
 _CHOICES = (
     ("Allow", _YES, "allow_once"),
@@ -405,18 +402,18 @@ class EditorAgent:
 
     async def _work(self, chat: _Chat, text: str) -> None:
         before = chat.load_last()
+        is_resumed = text == f"/{_RESUME}"
         is_answer = before and before.state.pending and before.state.pending[0].kind not in APPROVED
-        if before and is_answer:
+        if before and is_answer and not is_resumed:
             answer_question(chat.git.root, before.state.task_id, (text,))
-        if before and (is_answer or text == f"/{_RESUME}"):
+        if before and (is_answer or is_resumed):
             ended = await self._run(chat, ("resume", before.state.task_id))
         else:
             follows = ("--follows", chat.saved.last) if chat.saved.last else ()
             words = _MODES[chat.chosen[_MODE]][1]
-            ended = await self._run(chat, ("task", *words, *follows, "-"), text)
+            ended = await self._run(chat, (*words, *follows, "-"), text)
         while ended.code == Exit.SUSPENDED and (last := chat.load_last()):
-            decide = self._settle if last.state.pending else self._agree_on_plan
-            if not await decide(chat, last):
+            if not (last.state.pending and await self._settle(chat, last)):
                 break
             ended = await self._run(chat, ("resume", last.state.task_id))
         last = chat.load_last()
@@ -455,26 +452,23 @@ class EditorAgent:
         argv = (words[0], "-q", "--plain", "--stream", "--events=-", *model, *words[1:])
         return await run_own_command(chat.git.root, argv, text, on_output=show)
 
-    async def _agree_on_plan(self, chat: _Chat, last: Snapshot) -> bool:
-        plan = last.state.plan
-        if plan is None:
-            return False
-        steps = (f"{number}. {step.title}" for number, step in enumerate(plan.steps, 1))
-        text = "\n".join((plan.summary, *steps))
+    async def _agree_on_plan(self, chat: _Chat, task_id: str, item: Pending) -> bool:
+        """Ask the person about a plan; where they do not agree, their next message corrects it."""
         call = schema.ToolCallUpdate(
-            tool_call_id=f"plan-{last.state.task_id}",
+            tool_call_id=f"{task_id}/{item.id}",
             title="Carry out this plan?",
             kind="switch_mode",
             status="pending",
-            content=to_content(text),
+            content=to_content(str(item.input["plan"])),
         )
         choices = (("Carry it out", _YES, "allow_once"), ("Not now", _NO, "reject_once"))
-        said = await self._request(chat, call, choices)
-        if said == _YES:
-            await self._switch(chat, _MODE, _CHANGE)
-        else:
-            await self._say(chat, f"\nNothing was changed. `/{_RESUME}` carries the plan out.\n")
-        return said == _YES
+        if await self._request(chat, call, choices) in (None, _NO):
+            said = "Nothing was changed. Say in the next message what should be different; "
+            await self._say(chat, f"\n{said}`/{_RESUME}` shows the plan again.\n")
+            return False
+        answer_question(chat.git.root, task_id, (item.default,))
+        await self._switch(chat, _MODE, _CHANGE)
+        return True
 
     async def _settle(self, chat: _Chat, last: Snapshot) -> bool:
         """Ask the person about everything that a task waits for; False where something stays undecided."""
@@ -490,6 +484,10 @@ class EditorAgent:
                 if made.approvals_left:
                     how = item.tell_how_to_decide(last.state.task_id)
                     await self._say(chat, f"\n{made.tell()}, in a terminal: `{how}`\n")
+                    return False
+                continue
+            if item.kind is PendingKind.PLAN:
+                if not await self._agree_on_plan(chat, last.state.task_id, item):
                     return False
                 continue
             words = [await self._ask(chat, item, question) for question in item.questions]

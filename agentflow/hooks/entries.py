@@ -117,8 +117,6 @@ _SUPPORTED: Mapping[Bearer, frozenset[Point]] = {
 
 
 class HookFile(Record):
-    """A file that may hold hooks."""
-
     path: Path
     origin: Origin
     plugin: Path | None = None
@@ -166,7 +164,6 @@ def list_project_places(root: Path) -> tuple[HookFile, ...]:
 
 
 def to_skill_scope(name: str) -> str:
-    """Return the scope of the hooks of a skill."""
     return f"skill {name}"
 
 

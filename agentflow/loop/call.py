@@ -328,7 +328,13 @@ async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -
     output = output.replace(content=redact_text(output.content))
     content = to_writable(_store_output(agent, run, call, output))
     return CallAnswered(
-        result=ToolResult(call_id=call.id, content=content, is_error=output.is_error, shown=output.shown),
+        result=ToolResult(
+            call_id=call.id,
+            content=content,
+            is_error=output.is_error,
+            shown=output.shown,
+            failures=redact_values(to_writable(output.failures)),
+        ),
         changes=redact_values(to_writable(output.changes)),
         submitted=output.submitted,
         halt=next((each.halt for each in (*inner, output.delegated) if each and each.halt), None),

@@ -158,7 +158,10 @@ async def compact(agent: Agent, run: Run, trigger: CompactionTrigger = Compactio
         excess = after.size - int(int(run.tokens * _NO_RELIEF) / after.rate)
         old = _join_archives(old, _archive(agent, after, places, excess))
         entry = _add_archive(run, entry, old)
-    _store_files(agent, old)
+    for call_id, text in old.files.items():
+        path = agent.around.outputs / f"{call_id}.out"
+        if not path.exists():
+            path.write_text(text, "utf-8", "backslashreplace", newline="")
     after = note(agent, run, entry.replace(seconds=round(time.monotonic() - begin, 3)))
     if not entry.is_empty:
         await _report_compaction(agent, run, after, entry)
@@ -251,14 +254,6 @@ def _list_todos(run: Run) -> str:
         return ""
     lines = (f"{todo['id']}. {to_one_line(todo['title'], 200)} ({todo['status']})" for todo in todos)
     return "\n".join(("## Todos as they stand now", *lines))
-
-
-def _store_files(agent: Agent, old: Archive) -> None:
-    """Write the archived texts to files; a file that a call has already is longer and stays."""
-    for call_id, text in old.files.items():
-        path = agent.around.outputs / f"{call_id}.out"
-        if not path.exists():
-            path.write_text(text, "utf-8", "backslashreplace", newline="")
 
 
 async def _report_compaction(agent: Agent, before: Run, after: Run, entry: HistoryCompacted) -> None:

@@ -38,8 +38,6 @@ SEVERITY = (
 
 
 class Step(StrEnum):
-    """The nodes of the loop."""
-
     ASK = "ask"
     ACT = "act"
     HAND_OVER = "hand over"

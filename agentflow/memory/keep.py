@@ -20,6 +20,7 @@ from agentflow.redact import list_some, redact_text, to_one_line
 from agentflow.store.journal import read_numbered_lines
 from agentflow.store.reading import read_evidence
 from agentflow.tools.remember import REMEMBER
+from agentflow.wording import describe_all
 
 if TYPE_CHECKING:
     from agentflow.memory.file import MemoryFile
@@ -102,7 +103,7 @@ def _describe_task(task: TaskState) -> MemoryEntry:
         ("what was done", change.summary if change else ""),
         ("what was found", findings.summary if findings else ""),
         *((f"in {one.place}", one.claim) for one in found),
-        *((f"attempt {one.iteration} failed", "; ".join(one.reasons)) for one in task.failures),
+        *((f"attempt {one.iteration} failed", "; ".join(describe_all(one.reasons))) for one in task.failures),
     )
     files = list_some(change.files, 10) if change else ""
     facts = _tell((f"ended {task.status.replace('_', ' ')}", ended), ("changed", files))

@@ -43,8 +43,6 @@ _FILTERED = "content_filter"
 
 
 class ChatAssembly:
-    """A reply as it comes; a whole one comes at once."""
-
     def __init__(self, provider: str) -> None:
         self._provider = provider
         self._model = ""
@@ -150,8 +148,6 @@ class ChatAssembly:
 
 
 class _Call:
-    """A tool call as it comes."""
-
     def __init__(self, index: int, call_id: str) -> None:
         self.index = index
         self.id = call_id

@@ -50,7 +50,6 @@ class Endpoint(Record):
 
     @property
     def url(self) -> str:
-        """The address of requests."""
         return f"{self.address}{self.path}"
 
     @property

@@ -64,8 +64,6 @@ async def post_json(address: str, value: object, seconds: float) -> str:
 
 
 class Http:
-    """Sends each request over one kept connection."""
-
     def __init__(self, endpoint: Endpoint, deadlines: Deadlines) -> None:
         self.secrets = endpoint.secrets
         self._address = endpoint.address
@@ -114,8 +112,6 @@ def to_server_answer(response: httpx2.Response) -> ServerAnswer:
 
 
 class _Short(httpx2.AsyncByteStream):
-    """The beginning of a body."""
-
     def __init__(self, body: httpx2.AsyncByteStream, limit: int) -> None:
         self._body = body
         self._limit = limit

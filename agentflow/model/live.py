@@ -108,7 +108,6 @@ class LiveModel:
         return None
 
     def stream_to(self, on_delta: Delta) -> "LiveModel":
-        """Return the same model, passing text on as it comes."""
         return self._with_changes(_on_delta=on_delta)
 
     def open_lines(self) -> None:

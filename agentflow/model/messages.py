@@ -27,8 +27,6 @@ _CACHED = {"cache_control": {"type": "ephemeral"}}
 
 
 class _Piece(Record):
-    """One encoded message."""
-
     encoded: bytes
     blocks: int
     is_reply: bool

@@ -116,8 +116,6 @@ def read_usage(counted: object) -> dict[str, int]:
 
 
 class Assembly:
-    """A turn as it comes."""
-
     def __init__(self) -> None:
         self.is_complete = False
         self._blocks: dict[int, dict[str, Any]] = {}
@@ -133,7 +131,6 @@ class Assembly:
 
     @property
     def used(self) -> Usage | None:
-        """The usage that the provider has counted so far."""
         return Usage(**self._counts) if self._counts else None
 
     def take(self, event: dict[str, Any]) -> str | None:
@@ -204,7 +201,10 @@ class Assembly:
     def _add(self, index: int, delta: dict[str, Any]) -> str:
         kind = str(delta.get("type"))
         if kind == "citations_delta":
-            return self._cite(index, _take_part(delta, "citation"))
+            found = self._blocks[index].get("citations")
+            self._blocks[index]["citations"] = cited = found if isinstance(found, list) else []
+            cited.append(_take_part(delta, "citation"))
+            return ""
         if kind not in _DELTAS:
             self._skip(kind)
             return ""
@@ -217,12 +217,6 @@ class Assembly:
             raise BadReply(TOO_LONG)
         self._texts.setdefault((index, key), StringIO()).write(text)
         return text if kind == "text_delta" else ""
-
-    def _cite(self, index: int, citation: dict[str, Any]) -> str:
-        found = self._blocks[index].get("citations")
-        self._blocks[index]["citations"] = cited = found if isinstance(found, list) else []
-        cited.append(citation)
-        return ""
 
     def _skip(self, kind: str) -> None:
         if len(self._skipped) < _MAX_SKIPPED:
@@ -289,7 +283,12 @@ def to_reply(turn: RawTurn) -> ReadReply:
     if len(ids) != len(set(ids)):
         raise BadReply("two tool calls of the reply have the same id")
     if stop in (Stop.END_TURN, Stop.MAX_TOKENS):
-        parts = _drop_unanswered(parts)
+        came = {part.call_id for part in parts if isinstance(part, ServerToolPart) and part.is_result}
+        parts = tuple(
+            part
+            for part in parts
+            if not isinstance(part, ServerToolPart) or part.is_result or part.call_id in came
+        )
     model = join_surrogates(turn.model)
     return Reply(parts=parts, stop=stop, usage=turn.usage, model=model), frozenset(skipped)
 
@@ -312,15 +311,6 @@ def _to_part(block: dict[str, Any], stop: str) -> ReplyPart | None:
         case _:
             part = None
     return part
-
-
-def _drop_unanswered(parts: tuple[ReplyPart, ...]) -> tuple[ReplyPart, ...]:
-    came = {part.call_id for part in parts if isinstance(part, ServerToolPart) and part.is_result}
-    return tuple(
-        part
-        for part in parts
-        if not isinstance(part, ServerToolPart) or part.is_result or part.call_id in came
-    )
 
 
 def _to_call(block: dict[str, Any], stop: str) -> ToolCall:

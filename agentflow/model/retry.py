@@ -186,8 +186,6 @@ class _Bucket(Record):
 
 
 class Throttle:
-    """One process's access to an endpoint with shared limits."""
-
     def __init__(self, folder: Path, endpoint: str) -> None:
         name = hashlib.sha256(endpoint.encode()).hexdigest()[:16]
         self._place = folder / f"{name}.json"
@@ -255,6 +253,5 @@ class Throttle:
 
 
 def share_limits(folder: Path, limits: SharedLimits) -> None:
-    """Write the limits for all processes that share a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / _SETTINGS, encode(limits))

@@ -140,8 +140,6 @@ _VOLATILE = (
 
 
 class Exchange(Record):
-    """One reply, and what it answered."""
-
     request: Request | None
     """None where a hook had something else sent, which is not kept."""
     reply: Reply

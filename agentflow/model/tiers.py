@@ -166,8 +166,6 @@ _SHIPPED = "prices.yaml"
 
 
 class PriceList(Record):
-    """Prices that were published together."""
-
     as_of: date
     source: str
     prices: dict[str, Price]
@@ -211,12 +209,10 @@ def find_shown_kinds(model: str, settings: Settings) -> tuple[str, ...]:
 
 
 def takes_no_tools(model: str, settings: Settings) -> bool:
-    """Return whether the user says so of a model."""
     return bool({model, split_id(model, ANTHROPIC, settings)[1]} & set(settings.without_tools))
 
 
 def count_searches(reply: Reply) -> int:
-    """Return how many searches of a reply cost something."""
     served = (part for part in reply.parts if isinstance(part, ServerToolPart))
     return sum(part.is_result and not part.is_error for part in served)
 

@@ -58,8 +58,6 @@ async def decompress_body(chunks: AsyncIterator[bytes], headers: Mapping[str, st
 
 
 class Source(Protocol):
-    """A source of the bytes of replies."""
-
     @property
     def secrets(self) -> tuple[str, ...]:
         """Texts that no message may contain."""
@@ -81,8 +79,6 @@ ReadReply = tuple[Reply, frozenset[str]]
 
 
 class StreamedReply(Protocol):
-    """A reply as it comes."""
-
     @property
     def is_complete(self) -> bool: ...
 
@@ -211,7 +207,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def explain_unread_certificates() -> ConfigError:
-    """Return the error for certificates of the user that cannot be read."""
     named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
     return ConfigError(f"the certificates in {named} cannot be read", hint="see SSL_CERT_FILE")
 
@@ -220,8 +215,6 @@ _SECONDS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 
 
 class ServerFault(Record):
-    """The body of an error."""
-
     message: str = ""
     kinds: tuple[str, ...] = ()
     """The server's names for it, the narrowest first."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentflow.core.check_command import split_command
 from agentflow.core.errors import NoSandbox
 from agentflow.core.evidence import Check, Command
 from agentflow.core.verdict import MutantEnd
@@ -36,7 +35,7 @@ def try_forked(
 
     `surround` returns the variables of the check for a folder in which they may name places.
     """
-    (part, *_), mutants = split_command(order.check.command), order.mutants
+    (part, *_), mutants = order.check.parts, order.mutants
     is_python, run = all(each.path.endswith(".py") for each in mutants), read_python_run(part)
     if not (is_python and order.passing and run and run.is_pytest):
         return None
@@ -77,7 +76,7 @@ class ForkedRun(NamedTuple):
         cancelled: Callable[[], bool] = lambda: False,
     ) -> bytes | None:
         """Return what the module wrote; None where nothing could be run."""
-        (part, *others) = split_command(check.command)
+        (part, *others) = check.parts
         if others:
             return None
         with make_scratch_folder() as scratch:

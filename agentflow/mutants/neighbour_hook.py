@@ -85,7 +85,7 @@ class Teller:
     def see(self, number: int, work: Callable[[], Any]) -> None:
         """Note what a value that is asserted on comes to."""
         try:
-            self.seen.append((number, describe(work())))
+            self.seen.append((number, describe_value(work())))
         except Exception as error:  # noqa: BLE001  # whatever the product raises is its result
             self.end(number, error)
 
@@ -138,7 +138,7 @@ def change_atom(atom: Any, step: int) -> Any:
     return atom[:at] + other + atom[at + 1 :]
 
 
-def describe(value: Any) -> str:
+def describe_value(value: Any) -> str:
     if isinstance(value, GeneratorType):
         value = list(value)
     own = getattr(value, "__dict__", None)

@@ -7,14 +7,15 @@ from enum import StrEnum
 from itertools import groupby, zip_longest
 
 from agentflow.core.evidence import Surface
+from agentflow.core.finding import Finding
 from agentflow.core.record import Record
-from agentflow.core.verdict import Hunk, MutantResult, ProofKind, Verdict, pick_survivors
+from agentflow.core.verdict import MutantResult, ProofKind, Verdict, pick_survivors
 from agentflow.redact import list_some
 from agentflow.verdict.paths import PathKind, explain
 from agentflow.view.verdict import FileDiff
+from agentflow.wording import describe, describe_all
 
 _HEAD = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
-_PLACE = re.compile(r"(?P<path>.+?):(?P<line>\d+)(?:-(?P<end>\d+))?: (?P<wanted>.+)")
 _NO_NEWLINE = "\\"
 _MOST_ROWS = 800
 """Lines of one file that anybody looks at."""
@@ -128,7 +129,7 @@ class _Marks(Record):
     survivors: dict[int, list[MutantResult]]
     """The edits that no test notices and that are not shown yet, by their line in the new file."""
     edits: frozenset[str]
-    """All of them in words; they are shown at their lines."""
+    """All of them; they are shown at their lines."""
 
     def judge_lines(self, numbers: Sequence[int]) -> list[tuple[JudgedAs, str]]:
         """Return mark and note of some lines; one that was not tried belongs to what comes after it."""
@@ -138,7 +139,7 @@ class _Marks(Record):
             return [(kind, "")] * len(numbers)
         if verdict is None or not (verdict.proof or verdict.unproved):
             return [(JudgedAs.OPEN, "")] * len(numbers)
-        proved = ([hunk.proved for hunk in self.hunks if hunk.line <= at <= hunk.end] for at in numbers)
+        proved = ([proved for first, last, proved in self._spans if first <= at <= last] for at in numbers)
         tried = [_PROVED[all(each)] if each else None for each in proved]
         last = next((mark for mark in reversed(tried) if mark), None)
         if last is None:
@@ -149,8 +150,8 @@ class _Marks(Record):
         return [(mark, "") for mark in reversed(filled)]
 
     def list_wanted(self, first: int, last: int) -> str:
-        near = (hunk for hunk in self.hunks if hunk.line <= last and first <= hunk.end and not hunk.proved)
-        others = (each.wanted for each in near if not any(edit in each.wanted for edit in self.edits))
+        near = (each for each, span in self._unproved if span[0] <= last and first <= span[1])
+        others = (describe(each.replace(path="")) for each in near if self.edits.isdisjoint(each.subjects))
         return list_some(dict.fromkeys(others), 3, "; ")
 
     def _find_whole(self, verdict: Verdict) -> tuple[JudgedAs, str]:
@@ -160,20 +161,22 @@ class _Marks(Record):
             return JudgedAs.PROVED, ""
         if kinds:  # what has no behaviour is not tried alone
             other = next((kind for kind in kinds if kind is not ProofKind.FAIL_TO_PASS), None)
-            return JudgedAs.SAME, other.meaning if other else "changes no behaviour by itself"
-        return JudgedAs.UNPROVED, next(iter(verdict.unproved), "")
+            return JudgedAs.SAME, other.words if other else "changes no behaviour by itself"
+        return JudgedAs.UNPROVED, next(iter(describe_all(verdict.unproved)), "")
 
     @property
-    def hunks(self) -> Iterator[Hunk]:
-        assert self.verdict is not None
-        found = (_PLACE.fullmatch(line) for line in self.verdict.unproved)
-        for each in found:
-            if each and each["path"] == self.path:
-                line, end = int(each["line"]), int(each["end"] or each["line"])
-                yield Hunk(path=self.path, line=line, end=end, wanted=each["wanted"])
-        for hunk in (hunk for proof in self.verdict.proof for hunk in proof.hunks):
+    def _unproved(self) -> Iterator[tuple[Finding, tuple[int, int]]]:
+        for each in self.verdict.unproved if self.verdict else ():
+            if each.path == self.path and each.line is not None:
+                yield each, (each.line, each.end or each.line)
+
+    @property
+    def _spans(self) -> Iterator[tuple[int, int, bool]]:
+        """Yield the first and the last line of each place, and whether it is proved."""
+        yield from ((*span, False) for _, span in self._unproved)
+        for hunk in (hunk for proof in (self.verdict.proof if self.verdict else ()) for hunk in proof.hunks):
             if hunk.path == self.path and hunk.proved:
-                yield hunk
+                yield hunk.line, hunk.end, True
 
 
 def _arrange_hunk(rows: list[str], judged: _Marks) -> HunkView:

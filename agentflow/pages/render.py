@@ -12,7 +12,7 @@ from agentflow.core.messages import sum_usage
 from agentflow.core.pending import Pending, PendingKind, tell_decision
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Status, TaskState
-from agentflow.core.verdict import PLAUSIBLE, describe_probe
+from agentflow.core.verdict import PLAUSIBLE
 from agentflow.pages.diff import JudgedAs
 from agentflow.pages.page import CallEnd, RunView, TaskPage, read_output_end
 from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
@@ -128,7 +128,7 @@ def describe_status(page: TaskPage) -> tuple[str, str, str]:
     if page.summary is None:
         return "!", "Cannot be read", "bad"
     state = page.summary.task
-    words = page.summary.why.result.partition(":")[0] or state.status
+    words = page.summary.why.result or state.status
     name = words[:1].upper() + words[1:]
     if state.undone is not None or (state.status is Status.RUNNING and not page.at_work):
         return "!", name, "warn"
@@ -199,8 +199,7 @@ def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
     if not state.reads_only:
         yield "diff", _render_diff(page, state)
     if page.checks:
-        probes = [(probe, describe_probe(probe.end)) for probe in state.probes or ()]
-        yield "checks", fill_template("pages/checks.html", page=page, probes=probes)
+        yield "checks", fill_template("pages/checks.html", page=page, probes=state.probes or ())
     if state.plan or state.failures:
         yield "plan", fill_template("pages/plan.html", state=state)
     calls = [(name, one) for name, one in state.waiting.answers.items() if one.tool is not None]

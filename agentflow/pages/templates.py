@@ -11,6 +11,7 @@ from agentflow.core.evidence import summarize_evidence
 from agentflow.redact import format_count, format_money, make_visible, redact_text
 from agentflow.report.summary import describe_survivor
 from agentflow.view.words import format_duration, format_local
+from agentflow.wording import describe
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("pages", "web")
@@ -44,6 +45,7 @@ def _environment() -> Environment:
         "money": format_money,
         "local": format_local,
         "survivor": describe_survivor,
+        "described": describe,
     }
     made.filters.update(filters)
     return made

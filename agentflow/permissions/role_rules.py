@@ -54,8 +54,6 @@ def is_left_to_sandbox(role: Role, tool: Tool, runner: Runner) -> bool:
 
 
 class PartDecision(Record):
-    """The decision on one part of a command, and the rule that made it."""
-
     part: str
     rule: str | None = None
     refused: str | None = None
@@ -187,8 +185,6 @@ class ExplainedPart(Record):
 
 
 class Explanation(Record):
-    """The decision about a command, and what led to it."""
-
     command: str
     role: str
     decision: str

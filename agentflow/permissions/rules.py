@@ -167,7 +167,6 @@ def is_on_host(pattern: str, address: str) -> bool:
 
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Return what fully matches the commands of a pattern."""
     wanted = f"{pattern.removesuffix(':*')} *" if pattern.endswith(":*") else pattern
     prefix, boundary = (wanted[:-2], r"(?:\ .*)?") if wanted.endswith(" *") else (wanted, "")
     body = ".*".join(re.escape(piece) for piece in re.split(r"\*+", prefix))

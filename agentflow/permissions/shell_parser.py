@@ -26,8 +26,6 @@ class TooComplex(Exception):
 
 
 class ShellWord(Record):
-    """A word of a command."""
-
     text: str
     """Its value, with UNKNOWN_TEXT for each expansion of the shell."""
     loose: bool = False
@@ -39,8 +37,6 @@ class ShellWord(Record):
 
 
 class Redirection(Record):
-    """A redirection of a command's input or output."""
-
     operator: str
     target: ShellWord
     source: str
@@ -152,8 +148,6 @@ def parse_command(command: str) -> ShellScript:
 
 
 class _Reader:
-    """Collects what a syntax tree holds."""
-
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
         self.commands: list[SimpleCommand] = []

@@ -62,8 +62,6 @@ _EXAMPLES = (".env", ".env.local", "id_rsa", "id_ed25519")
 
 
 class RuleDecision(Record):
-    """The decision of the rules about a call, and the rule that made it."""
-
     decision: Decision = Decision.NONE
     rule: str = ""
     source: str = ""
@@ -275,8 +273,6 @@ _VERBS: Mapping[str, Callable[[str, str], bool]] = {
 
 
 class CallToApprove(Record):
-    """The call that a condition looks at."""
-
     tool: str
     role: str
     args: dict[str, Any]

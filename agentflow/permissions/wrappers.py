@@ -234,7 +234,6 @@ _GIT_RUNS = regex(
 
 
 def name_program(words: tuple[ShellWord, ...]) -> str:
-    """Return the bare name of a command's program."""
     return words[0].text.rpartition("/")[2] or words[0].text if words else ""
 
 

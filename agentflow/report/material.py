@@ -114,15 +114,15 @@ def sum_spending(told: Iterable[events.StoredEvent], seconds: float = 0) -> Spen
 
 
 def summarize_intent(task: TaskState, happened: Iterable[events.StoredEvent]) -> events.IntentTold:
-    asked: dict[str, str] = {}
+    asked = dict[str, tuple[PendingKind, str]]()
     for one in happened:
         match one.event:
             case events.Paused(kind=kind, pending=pending) if kind in _GAPS:
-                asked.setdefault(pending, f"{kind} {pending}: asked")
+                asked.setdefault(pending, (kind, "asked"))
             case events.Answered(pending=pending, by=by) if pending in asked:
-                asked[pending] = f"{asked[pending].split(':')[0]}: answered{f' by {by}' if by else ''}"
+                asked[pending] = (asked[pending][0], f"answered{f' by {by}' if by else ''}")
             case events.Answered(pending=pending, by="default"):
-                asked[pending] = f"question {pending}: the default was assumed"
+                asked[pending] = (PendingKind.QUESTION, "the default was assumed")
             case _:
                 pass
     intent = task.intent
@@ -132,5 +132,5 @@ def summarize_intent(task: TaskState, happened: Iterable[events.StoredEvent]) ->
         goal=intent.goal or task.task,
         constraints=intent.constraints,
         assumptions=intent.assumptions,
-        gaps=(*guesses, *asked.values()),
+        gaps=(*guesses, *(f"{kind} {item}: {end}" for item, (kind, end) in asked.items())),
     )

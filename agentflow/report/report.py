@@ -13,13 +13,12 @@ from agentflow.core.evidence import CheckRun, Side, select_runs, summarize_evide
 from agentflow.core.pending import tell_decision
 from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
-from agentflow.core.role import Finding, Issue
+from agentflow.core.role import Citation, Issue
 from agentflow.core.task import Ending, GateStatus, Status, TaskState
 from agentflow.core.verdict import (
     PLAUSIBLE,
     ProbeResult,
     count_mutants,
-    describe_probe,
 )
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import format_money, list_some, make_visible, nest_text
@@ -29,6 +28,7 @@ from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.ending import fail
 from agentflow.verdict.paths import explain
+from agentflow.wording import describe_all, describe_approvals
 from agentflow.workspace.changes import FileChange
 
 _FOLDER = Path(".claude")
@@ -72,7 +72,7 @@ def _format_document(task: TaskState) -> str:
     findings, issues = task.findings, task.review.issues if task.review else ()
     assert findings is not None
     summary, advice = split_advice(findings.summary)
-    sources: tuple[Finding | Issue, ...] = (*findings.findings, *issues)
+    sources: tuple[Citation | Issue, ...] = (*findings.findings, *issues)
     cited = dict.fromkeys(one.path if "://" in one.path else one.place for one in sources)
     sections = (
         ("Summary", [nest_text(summary)], ""),
@@ -144,8 +144,8 @@ def format_report(
     repeated = map(_show_check, select_runs(runs, again=True))
     again = (f"{shown}, the same tests on the code as it is now" for shown in repeated)
     failures = [
-        f"- {one.iteration}: {nest_text('; '.join(one.reasons))} ({', '.join(one.evidence) or 'no evidence'})"
-        for one in task.failures
+        f"- {one.iteration}: {nest_text(said)} ({', '.join(one.evidence) or 'no evidence'})"
+        for one, said in ((one, "; ".join(describe_all(one.reasons))) for one in task.failures)
     ]
     parts = [
         f"# {task.ending.status}: {make_visible(title)}",
@@ -198,7 +198,7 @@ def to_result(
         "plan": to_builtins(task.plan),
         "judges": to_builtins(task.judges),
         "proof": to_builtins(task.verdict.proof) if task.verdict else [],
-        "unproved": list(task.verdict.unproved) if task.verdict else [],
+        "unproved": list(describe_all(task.verdict.unproved)) if task.verdict else [],
         "mutants": count_mutants(task.mutants),
         "equivalent": to_builtins(task.change.equivalent) if task.change else [],
         "checks": [_to_entry(run) for run in material.runs],
@@ -213,7 +213,7 @@ def to_result(
         "recalled": to_builtins(task.known.recalled),
         "class": task.task_complexity,
         "document": task.document,
-        "caveats": [*task.verdict.caveats, *task.verdict.approvals] if task.verdict else [],
+        "caveats": [*task.verdict.caveats, *describe_approvals(task.verdict)] if task.verdict else [],
         "pending": to_builtins(task.pending),
         "decisions": task.decisions,
         "why": to_builtins(summary.why),
@@ -261,9 +261,8 @@ def _show_check(run: CheckRun) -> str:
 def _describe_probe(result: ProbeResult) -> str:
     about = ", ".join(result.subjects) or str(result.check)
     code = ", on the code from before the task" if result.code is Side.BASE else ""
-    end = describe_probe(result.end)
-    what = f"{result.kind} ({result.kind.meaning}): {nest_text(about)}{code}"
-    return f"- {what}: {end} ({result.seconds:.1f} s)"
+    what = f"{result.kind} ({result.kind.words}): {nest_text(about)}{code}"
+    return f"- {what}: {result.end.words} ({result.seconds:.1f} s)"
 
 
 def _list_judge_tests(task: TaskState) -> Iterator[str]:

@@ -5,12 +5,14 @@ from enum import StrEnum
 
 from agentflow.core.check_command import format_command
 from agentflow.core.evidence import CheckName, Evidence, Side
+from agentflow.core.finding import FindingKind
 from agentflow.core.record import Record
-from agentflow.core.role import Finding, Issue
+from agentflow.core.role import Citation, Issue
 from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import MutantResult, count_mutants, explain_caveat, pick_survivors
 from agentflow.report.why import Why, explain_task
 from agentflow.verdict.ending import FindEvidence
+from agentflow.wording import describe_all, describe_approvals
 
 
 class CheckPair(Record):
@@ -66,7 +68,7 @@ class TaskSummary(Record):
     why: Why
     checks: tuple[CheckPair, ...]
     parts: tuple[SummaryPart, ...] = ()
-    findings: tuple[tuple[Finding, str], ...] = ()
+    findings: tuple[tuple[Citation, str], ...] = ()
     """Each with the doubt about it, if any."""
     issues: tuple[tuple[Issue, str], ...] = ()
     is_search_result: bool = False
@@ -116,34 +118,35 @@ def _list_parts(task: TaskState) -> Iterator[SummaryPart]:
     verdict = task.verdict
     if verdict is not None:
         proofs = (
-            SummaryRow(text=one.kind.meaning, names=one.tests, evidence=one.evidence) for one in verdict.proof
+            SummaryRow(text=one.kind.words, names=one.tests, evidence=one.evidence) for one in verdict.proof
         )
         yield SummaryPart(title="What proves it", tone=Tone.GOOD, rows=tuple(proofs))
         if verdict.passed:  # of one that failed, the reasons say more
-            yield _make_part("What nothing proves", Tone.WARN, verdict.unproved, "unproved")
+            yield _make_part("What nothing proves", Tone.WARN, describe_all(verdict.unproved), "unproved")
         caveats = tuple(SummaryRow(lead=word, text=explain_caveat(word)) for word in verdict.caveats)
         yield SummaryPart(title="Caveats", tone=Tone.WARN, rows=caveats, label="caveat")
-        if verdict.approvals:
+        weakened = describe_all(verdict.weakened)
+        if verdict.approval:
             title = "Changes to the checks, approved by a person"
-            yield _make_part(title, Tone.WARN, verdict.approvals, "checks")
+            yield _make_part(title, Tone.WARN, describe_approvals(verdict), "checks")
         else:  # what waits for a person is shown where it is decided
             label = "" if task.pending else "checks"
             yield _make_part(
-                "Changes to the checks: only a person can approve them", Tone.BAD, verdict.weakened, label
+                "Changes to the checks: only a person can approve them", Tone.BAD, weakened, label
             )
         if not verdict.passed:
-            yield _make_part("Why it is not verified", Tone.BAD, verdict.reasons)
+            yield _make_part("Why it is not verified", Tone.BAD, describe_all(verdict.reasons))
     notes = verdict.notes if verdict else ()
     if not task.reads_only:  # there the issues are the answer
-        said = [issue.describe() for issue in (task.review.issues if task.review else ())]
-        if task.judgement is not None and task.judgement.reasons:
-            said.append(f"verifier: {'; '.join(task.judgement.reasons)}")
-        known = {*notes, *(verdict.reasons if verdict else ())}
-        left = [text for text in said if text not in known]
+        issues = task.review.issues if task.review else ()
+        said = [FindingKind.AS_WORDED.of(issue.describe()) for issue in issues]
+        said += FindingKind.VERIFIER_REFUSED.about(task.judgement.reasons if task.judgement else ())
+        known = {each.subjects for each in (*notes, *(verdict.reasons if verdict else ()))}
+        left = describe_all(each for each in said if each.subjects not in known)
         yield _make_part("What the reviewer and the verifier said", Tone.PLAIN, left, "said")
     chosen = (task.judges.describe(),) if task.judges else ()
     yield _make_part("Judges", Tone.PLAIN, chosen).replace(is_detail=True)
-    yield _make_part("Notes", Tone.PLAIN, notes, "note").replace(is_detail=True)
+    yield _make_part("Notes", Tone.PLAIN, describe_all(notes), "note").replace(is_detail=True)
     hooked = sorted(task.hook_files)
     yield _make_part("Changed only by hooks", Tone.PLAIN, hooked, "hooks").replace(is_detail=True)
 

@@ -11,6 +11,7 @@ from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import Caveat, Verdict, explain_caveat
 from agentflow.redact import format_count, list_some, to_one_line
 from agentflow.verdict.ending import FindEvidence
+from agentflow.wording import describe_all, describe_approvals
 
 _FACT = 300
 _OPEN = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
@@ -18,7 +19,7 @@ _MOST = 2
 _RESULTS: Mapping[Status, str] = MappingProxyType(
     {
         Status.FAILED: "not verified",
-        Status.LIMIT: "not verified: a limit was reached",
+        Status.LIMIT: "not verified",
         Status.BLOCKED: "stopped by a rule",
         Status.TAMPERED: "not verified",
         Status.ERROR: "internal error",
@@ -101,9 +102,9 @@ def _describe(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[st
             return "answered", (task.findings.summary,)
         case Status.VERIFIED if task.final and verdict is not None:
             proofs = (
-                f"{each.kind.meaning}: {list_some(each.tests, 3)}" for each in verdict.proof if each.tests
+                f"{each.kind.words}: {list_some(each.tests, 3)}" for each in verdict.proof if each.tests
             )
-            return "verified", (_count_checks(task, find), *verdict.approvals, *proofs)
+            return "verified", (_count_checks(task, find), *describe_approvals(verdict), *proofs)
         case Status.VERIFIED_WITH_CAVEAT if verdict is not None:
             return _name_caveat(task, find), _list_grounds(verdict)
     result = _RESULTS.get(task.status, task.status.replace("_", " "))
@@ -128,7 +129,8 @@ def _name_caveat(task: TaskState, find: FindEvidence) -> str:
 def _list_grounds(verdict: Verdict) -> tuple[str, ...]:
     """Return a reason for each caveat of a change that passed, then all other reasons."""
     known = {**verdict.grounds, Caveat.UNPROVED: verdict.unproved}
-    found = [known.get(each.partition(":")[0]) or (explain_caveat(each) or each,) for each in verdict.caveats]
+    grounds = ((each, known.get(each.partition(":")[0], ())) for each in verdict.caveats)
+    found = [describe_all(said) or (explain_caveat(each) or each,) for each, said in grounds]
     return (*(each[0] for each in found), *(reason for each in found for reason in each[1:]))
 
 

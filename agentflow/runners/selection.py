@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from agentflow.core.check_command import CommandPart, find_part, join_parts, split_command
+from agentflow.core.check_command import CommandPart, find_part, split_command
 from agentflow.core.errors import InvalidInput
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.record import Record
@@ -33,7 +33,7 @@ def narrow(check: Check, tests: Collection[str], options: str = "") -> Check:
 
     `options` are given to pytest.
     """
-    parts = split_command(check.command)
+    parts = check.parts
     if check.name is not CheckName.TESTS or not any(map(read_python_run, parts)):
         return check
     owned = {
@@ -43,8 +43,8 @@ def narrow(check: Check, tests: Collection[str], options: str = "") -> Check:
     runs = [part for part in parts if owned.get(part, others)]
     is_fit = bool(runs) and not any(test.startswith(_OPTIONS) for test in tests)
     narrowed = (_narrow_part(part, owned[part], options) if part in owned else part for part in runs)
-    command = join_parts(narrowed) if is_fit else ""
-    return check.replace(command=command) if 0 < len(command) < _MOST_CHARS else check
+    found = check.run_parts(narrowed) if is_fit else check
+    return found if len(found.command) < _MOST_CHARS else check
 
 
 def narrow_quietly(check: Check, tests: Collection[str]) -> Check:
@@ -54,13 +54,15 @@ def narrow_quietly(check: Check, tests: Collection[str]) -> Check:
 
 def find_python_part(check: Check, path: str) -> CommandPart | None:
     """Return the part of a check that runs the Python tests in a file, or None."""
-    return find_part(filter(read_python_run, split_command(check.command)), path)
+    return find_part(filter(read_python_run, check.parts), path)
 
 
 def are_python_tests(check: Check, tests: Iterable[str]) -> bool:
     """Return whether a known run of Python tests, a part of a check, has each of some tests."""
-    parts = split_command(check.command)
-    return all(any(read_python_run(part) and _owns(part, parts, test) for part in parts) for test in tests)
+    return all(
+        any(read_python_run(part) and _owns(part, check.parts, test) for part in check.parts)
+        for test in tests
+    )
 
 
 def _owns(part: CommandPart, parts: Iterable[CommandPart], test: str) -> bool:
@@ -120,7 +122,7 @@ def _read_part(part: CommandPart) -> Iterable[str]:
 
 def describe_one_test(check: Check) -> str:
     """Return the command for one test, with placeholders in capitals; empty for an unknown runner."""
-    for part in split_command(check.command):
+    for part in check.parts:
         run, form = read_python_run(part), get_form(part.command).format(part.command)
         if run:
             form = " ".join((*run.start, *(("FILE",) if run.is_pytest else run.search), "-k", "NAME"))
@@ -168,7 +170,7 @@ def select_tests(
         raise InvalidInput(f"at most {_MOST_ITEMS} ids and paths: name a folder, or use pattern")
     if wanted == TestSelection():
         return check, ()
-    parts, runs, whole = split_command(check.command), list[CommandPart](), list[str]()
+    parts, runs, whole = check.parts, list[CommandPart](), list[str]()
     for part in parts:
         own = [item for item in items if _takes(part, parts, item)]
         if items and not own:
@@ -178,7 +180,7 @@ def select_tests(
         whole += () if found else (part.text,)
     if not runs:
         raise InvalidInput("no part of the tests runs these")
-    return check.replace(command=join_parts(runs)), tuple(whole)
+    return check.run_parts(runs), tuple(whole)
 
 
 def _read_id(test: str, files: Collection[str]) -> _Item:

@@ -58,11 +58,9 @@ class BackgroundCommands:
             return self._find(name).read()
 
     def end(self, name: str) -> None:
-        """End a command with all that it started."""
         self._find(name).end()
 
     def close(self) -> None:
-        """End all commands, and then their network."""
         with self._lock:
             for shell in self._shells.values():
                 shell.stopped.set()
@@ -80,8 +78,6 @@ class BackgroundCommands:
 
 
 class _Shell:
-    """One command and its thread."""
-
     def __init__(self, runner: Runner, command: Command, sink: Path) -> None:
         self.stopped = Event()
         self.thread = Thread(target=self._run, args=(runner, command, sink), daemon=True)

@@ -58,7 +58,6 @@ class Ability(Record):
 
 
 def find_ability() -> Ability:
-    """Return which parts of the sandbox work on this machine."""
     if sys.platform == "darwin":
         return _find_seatbelt()
     if sys.platform != "linux" or seccomp.build_filter() is None:
@@ -273,7 +272,8 @@ def build_bubblewrap_arguments(profile: Profile, sockets: Iterable[Path] = ()) -
             words += ["--ro-bind-try", str(real), str(place)]
     for place, source in profile.elsewhere.items():
         words += ["--ro-bind-try", str(source), str(place)]
-    for place, source in _list_writable(profile):
+    layers = [(place, Path(scratch, "merged")) for place, (_, scratch) in profile.layers.items()]
+    for place, source in [*layers, *((place, place) for place in profile.writable)]:
         words += ["--bind", str(source), str(place)]
     return (*words, *_hide((*profile.masked, *sockets)), "--chdir", profile.cwd)
 
@@ -299,12 +299,6 @@ def _list_holding_folders(profile: Profile) -> list[tuple[Path, Path]]:
     )
     pairs = ((folder, profile.source / folder.relative_to(profile.root)) for folder in inside)
     return [(folder, real) for folder, real in pairs if real.is_dir() and real.resolve() == real]
-
-
-def _list_writable(profile: Profile) -> list[tuple[Path, Path]]:
-    """Return what may be written beside the repository, each with the folder that stands there."""
-    layers = [(place, Path(scratch, "merged")) for place, (_, scratch) in profile.layers.items()]
-    return [*layers, *((place, place) for place in profile.writable)]
 
 
 def find_listening_sockets(profile: Profile) -> tuple[Path, ...]:

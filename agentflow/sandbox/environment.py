@@ -78,13 +78,11 @@ def find_environment(root: Path, *below: Path) -> Path | None:
 
 
 def is_python_environment(folder: Path | str) -> bool:
-    """Return whether a folder is a Python environment, as venv or conda makes one."""
     # a folder that we may not enter is no error
     return any(os.access(f"{folder}/{mark}", os.F_OK) for mark in ("pyvenv.cfg", "conda-meta"))
 
 
 def find_program(name: str, root: Path) -> str | None:
-    """Return the path of a program that a command may use, or None."""
     return shutil.which(name, path=find_variables(root)["PATH"])
 
 
@@ -151,8 +149,6 @@ _FILLED, _TRIED = "filled\n", "tried\n"
 
 
 class BuildCache(Record):
-    """The user's cache for the compiler that a repository needs."""
-
     language: str
     rule: CompilerCache
     folder: Path
@@ -192,8 +188,6 @@ class BuildCache(Record):
 
 
 class CacheFill(Record):
-    """One try to fill a build cache."""
-
     language: str
     mark: Path
     """The file that says how the newest try ended."""
@@ -201,7 +195,6 @@ class CacheFill(Record):
     """The time it may take."""
 
     def describe(self) -> str:
-        """Return what people are told who wait for it."""
         return f"filling {self.language}'s build cache, for at most {self.seconds:.0f} s"
 
     def keep(self, *, is_filled: bool) -> None:

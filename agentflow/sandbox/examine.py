@@ -65,7 +65,9 @@ def attack_profiles(sandbox: Sandbox) -> tuple[Attack, ...]:
 
 def _attack_profile(sandbox: Sandbox, who: str, root: Path, spec: dict[str, Any]) -> dict[str, bool]:
     """Return what one profile held."""
-    _make_files(root)
+    for name in _MADE:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("before", "ascii")
     outside = _list_outside(root)
     late = root / "late.txt"
     writes = {name: [root / path for path in paths] for name, paths in _FILES.items()} | outside
@@ -95,12 +97,6 @@ def _attack_profile(sandbox: Sandbox, who: str, root: Path, spec: dict[str, Any]
         **others,
         f"{len(calls)} system calls": bool(calls) and not any(calls.values()),
     }
-
-
-def _make_files(root: Path) -> None:
-    for name in _MADE:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text("before", "ascii")
 
 
 def _list_outside(root: Path) -> dict[str, list[Path]]:

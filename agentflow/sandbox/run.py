@@ -77,7 +77,6 @@ class Sandbox(Record):
 
     @property
     def place(self) -> Path:
-        """The folder in which a command finds the repository's files."""
         return self.root if self.view is None or self.level is Level.FULL else self.view.place
 
     @property
@@ -104,11 +103,9 @@ class Sandbox(Record):
         return self.level is Level.FULL and is_kept and self.who not in self.opened.network
 
     def of(self, who: str | None, *writable: Path) -> Self:
-        """Return the sandbox of another caller."""
         return self.replace(who=who or "", writable=writable)
 
     def switch_to_view(self, view: View) -> Self:
-        """Return the sandbox with a view in place of the repository."""
         return self.replace(view=view)
 
     def share_network(self, holder: int, *, discards: bool) -> Self:
@@ -120,7 +117,6 @@ class Sandbox(Record):
         return self.replace(joined=joined, discards=discards)
 
     def find_hidden_places(self) -> HiddenPlaces:
-        """Return what is hidden from the commands, and what is shown again."""
         return find_hidden_places(self.root, os.environ, (*self.opened.readable, *self.git))
 
     def run(self, command: Command, sink: Path, cancelled: IsCancelled = lambda: False) -> Execution:

@@ -24,6 +24,7 @@ from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.ledger import find_damages
 from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import find, find_state_folder, fold_state, is_task_id, load_events, load_state
+from agentflow.wording import describe_approvals
 from agentflow.workspace.git import Git
 
 BUNDLE_SUFFIX = ".agentflow"
@@ -302,7 +303,7 @@ def make_statement(git: Git, record: Path, bundle: Path) -> dict[str, Any]:
                 "exitCode": int(task.ending.exit_code),
                 "reason": task.ending.reason,
                 "caveats": list(task.verdict.caveats),
-                "approvals": list(task.verdict.approvals),
+                "approvals": list(describe_approvals(task.verdict)),
             },
         },
     }

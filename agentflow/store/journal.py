@@ -129,8 +129,6 @@ def open_recorded_run(path: Path, head: RunOpened) -> Run:
 
 
 class RecordedRequest(Record):
-    """One request of a run, and its reply."""
-
     run: Run | None
     """As it was sent; None where something else was."""
     force: str | None
@@ -219,8 +217,6 @@ INBOX = "said.jsonl"
 
 
 class PersonMessage(Record):
-    """One message of a person to a running task."""
-
     at: str
     text: str
 

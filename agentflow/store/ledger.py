@@ -79,7 +79,6 @@ class EvidenceLedger:
         return frozenset(path for record in records for path in record.changed)
 
     def read_output(self, evidence_id: str) -> str:
-        """Return what a command printed, as far as it was kept."""
         return (self._folder / f"{evidence_id}.out").read_text("utf-8", "replace")
 
     def read_outcomes(self, evidence: Evidence) -> dict[str, TestOutcome]:
@@ -199,8 +198,6 @@ class TreeLedger(Record):
 
 
 class Damage(Record):
-    """A file of a task that does not hold what its events say."""
-
     subject: str
     """The evidence it belongs to, else the file itself."""
     problem: str

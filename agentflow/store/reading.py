@@ -21,6 +21,7 @@ from agentflow.core.events import (
     Warned,
 )
 from agentflow.core.evidence import Evidence
+from agentflow.core.finding import FindingKind
 from agentflow.core.task import STATE_VERSION, GateStatus, Status, TaskState, gather_parts
 from agentflow.parse import Mismatch, decode, fit
 from agentflow.redact import nest_text, to_one_line
@@ -86,7 +87,6 @@ def load_state(folder: Path) -> TaskState:
 
 
 def try_load_state(folder: Path) -> TaskState | None:
-    """Return the state of a saved task, or None where it cannot be read."""
     try:
         return load_state(folder)
     except CorruptState:
@@ -187,7 +187,6 @@ def find_recorded_end(folder: Path) -> Status | None:
 
 
 def find_last_write_time(folder: Path) -> float:
-    """Return when a task last wrote something down."""
     places = (folder / EVENTS, *(folder / "runs").glob("*.jsonl"))
     return max((place.stat().st_mtime for place in places if place.exists()), default=0.0)
 
@@ -258,15 +257,46 @@ def _name_version(fields: Fields) -> Fields:
     return {**({"steps": steps} if is_begun else {}), **fields, "version": 1}
 
 
-STEPS: Mapping[int, Callable[[Fields], Fields]] = {0: _name_version}
+def _to_findings(fields: Fields) -> Fields:
+    """Make findings of the sentences of version 1, and give the approval that its verdict told of."""
+    answers = (each for name, each in fields.get("answers", {}).items() if name.startswith("checks-"))
+    approved = next((each for each in answers if each["approved"]), None)
+
+    def upgrade(value: Any) -> Any:
+        match value:
+            case list():
+                return [upgrade(each) for each in value]
+            case {"text": str(text), "is_sure": _, **rest}:  # a remark
+                return {**rest, "kind": FindingKind.KNOWS_INPUTS, "subjects": [text]}
+            case dict():
+                is_said = value.keys() & {"passed", "signature"}  # a verdict, a failure
+                approval = approved if value.get("approvals") else None
+                return {
+                    name: [{"kind": FindingKind.AS_WORDED, "subjects": [text]} for text in each]
+                    if is_said and name in ("reasons", "notes", "weakened", "unproved")
+                    else upgrade(each)
+                    for name, each in value.items()
+                    if name not in ("wanted", "grounds", "approvals")
+                } | ({"approval": approval} if approval else {})
+            case _:
+                return value
+
+    told = ("verdict", "stands", "failures", "memorised", "mutants")
+    return {**fields, **{name: upgrade(fields[name]) for name in told if name in fields}, "version": 2}
+
+
+STEPS: Mapping[int, Callable[[Fields], Fields]] = {0: _name_version, 1: _to_findings}
 """From each older version to the one after it; a key that is only added needs no step but its default."""
 
 
 def upgrade_fields(fields: Fields, source: str, version: object = STATE_VERSION) -> Fields:
     """Return a saved state's fields as a newer version has them. Raises CorruptState for an unknown one."""
     written = _check_version(fields.get("version", 0), source)
-    for step in range(written, _check_version(version, source)):
-        fields = STEPS[step](fields)
+    try:
+        for step in range(written, _check_version(version, source)):
+            fields = STEPS[step](fields)
+    except (AttributeError, KeyError, TypeError):
+        raise CorruptState(f"{source}: it is no state of version {written}") from None
     return fields
 
 

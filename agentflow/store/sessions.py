@@ -59,7 +59,6 @@ class SavedSessions(NamedTuple):
 
 
 def load_sessions(root: Path) -> SavedSessions:
-    """Return all sessions of a repository."""
     readable, damaged = list[SavedSession](), list[InvalidFile]()
     for place in _list_places(root):
         try:

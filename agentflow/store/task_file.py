@@ -112,8 +112,6 @@ _TORN = f"the last line of {EVENTS} was cut off when it was written, and is drop
 
 
 class Edits(Record):
-    """The differences between a `task.md` and what was written into it."""
-
     intent: Intent | None = None
     """The intent as it was edited; it counts."""
     notes: str | None = None

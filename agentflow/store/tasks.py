@@ -19,11 +19,11 @@ from agentflow.core.events import (
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, to_builtins
 from agentflow.core.role import Plan
-from agentflow.core.task import TaskState, UndoMark, gather_parts
+from agentflow.core.task import Status, TaskState, UndoMark, gather_parts
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.process import make_timestamp
-from agentflow.redact import make_json_visible, nest_text, redact_text, to_one_line
+from agentflow.redact import make_json_visible, make_visible, nest_text, redact_text, to_one_line
 from agentflow.store.journal import AppendFile, RunFile, cut_torn_line, read_numbered_lines
 from agentflow.store.ledger import REPORT, EvidenceLedger, find_report_hash, hash_file
 from agentflow.store.reading import (
@@ -223,7 +223,7 @@ class TaskStore:
         was, path = self.task.status, self.folder / REPORT
         self.save(self.task.replace(undone=undone))
         is_ours = path.is_file() and hash_file(path) == find_report_hash(load_events(self.folder))
-        text = build_undone_report(path.read_text("utf-8"), undone) if is_ours else ""
+        text = build_undone_report(path.read_text("utf-8"), undone, was, self.task.title) if is_ours else ""
         digest = hash_file(self.write_report(text)) if is_ours else ""
         self.emit(TaskUndone(restored=restored, removed=removed, kept=kept, was=was, report=digest))
 
@@ -245,13 +245,12 @@ class TaskStore:
             self._notes = event.text
 
 
-def build_undone_report(text: str, undone: UndoMark) -> str:
+def build_undone_report(text: str, undone: UndoMark, was: Status, title: str) -> str:
     """Return a report whose first line says that its task was undone."""
-    head, _, rest = text.removeprefix("# ").partition("\n")
-    was, _, title = head.partition(": ")
     kept = "".join(f"- {nest_text(path)}\n" for path in undone.kept)
     said = f"\n## Kept, because the task did not change it\n{kept}" if kept else ""
-    return f"# undone {undone.at} (was: {was}): {title}\n{said}{rest}"
+    head = f"# undone {undone.at} (was: {was}): {make_visible(title.strip().partition(chr(10))[0])}"
+    return f"{head}\n{said}{text.partition(chr(10))[2]}"
 
 
 def tell_observers(observers: list[Callable[[Any], None]], event: object) -> list[str]:

@@ -70,7 +70,7 @@ def write_repo_map(index: SymbolIndex, read: ReadText, task: str, shown: Iterabl
     return "\n\n".join(filter(None, (names, "\n".join((_MAP, *found)) if found else "")))
 
 
-def format_place(path: str, lines: list[str], one: SymbolDefinition) -> str:
+def format_symbol(path: str, lines: list[str], one: SymbolDefinition) -> str:
     """Return where a definition stands, its signature, and what it is a member of."""
     owner = f" ({one.owner})" if one.owner else ""
     return f"{path}:{one.first}: {_format_signature(lines, one).strip()}{owner}"
@@ -148,7 +148,7 @@ def _describe_names(
                 lines.setdefault((each.name, path), {})[str(each.line)] = None
     for name, places in named:
         defined = [
-            f"- {format_place(path, whole.split(chr(10)), one)}"
+            f"- {format_symbol(path, whole.split(chr(10)), one)}"
             for path, one in places[:_MOST_PLACES]
             if (whole := read(path)) is not None
         ]

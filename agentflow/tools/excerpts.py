@@ -8,7 +8,7 @@ from agentflow.core.errors import ToolError
 from agentflow.core.file_text import decode_file
 from agentflow.core.ports import Workspace
 from agentflow.core.regex import regex
-from agentflow.core.role import Finding
+from agentflow.core.role import Citation
 from agentflow.core.task import Excerpt
 from agentflow.core.tool import Effect, ToolContext
 from agentflow.redact import redact_text
@@ -62,7 +62,7 @@ def find_definition(workspace: Workspace, path: str, name: str) -> Excerpt | Non
     return Excerpt(path=path, first=begin + 1, lines=tuple("\n".join(lines[begin:end]).rstrip().split("\n")))
 
 
-def collect_excerpts(workspace: Workspace, findings: Iterable[Finding]) -> tuple[Excerpt, ...]:
+def collect_excerpts(workspace: Workspace, findings: Iterable[Citation]) -> tuple[Excerpt, ...]:
     """Return what stands at the cited places, file by file in the order of the findings."""
     places: dict[str, set[int]] = {}
     for one in findings:
@@ -77,7 +77,7 @@ def collect_excerpts(workspace: Workspace, findings: Iterable[Finding]) -> tuple
     return tuple(found)
 
 
-def was_shown(context: ToolContext, one: Finding) -> bool:
+def was_shown(context: ToolContext, one: Citation) -> bool:
     """Return whether a role was shown a line of a file, by any call, or by its brief.
 
     A result shows it by its number, as Read numbers lines, or by its text beside the file's name.

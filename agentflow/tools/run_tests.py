@@ -1,9 +1,11 @@
 """RunTests: some tests, or all, by the repository's own runner."""
 
+from itertools import islice
 from textwrap import indent
 
 from agentflow.core.errors import ConfigError, InvalidInput, NotAllowed
 from agentflow.core.evidence import describe_end
+from agentflow.core.messages import ToolResult
 from agentflow.core.record import Record, to_builtins
 from agentflow.core.tool import (
     Category,
@@ -15,9 +17,8 @@ from agentflow.core.tool import (
     Tool,
     ToolContext,
 )
-from agentflow.redact import strip_colours
+from agentflow.redact import redact_text, strip_colours
 from agentflow.tools.files import WriteInput
-from agentflow.tools.inputs import list_exchanges
 
 _MOST = 20
 """Failures that are shown with what is said of them."""
@@ -33,21 +34,23 @@ def run_tests(wanted: TestSelection, context: ToolContext) -> Output:
     paths = tuple(map(context.workspace.to_relative, wanted.paths))
     sink = context.shell.outputs / f"{context.call_id}.out"
     ran = context.shell.run_tests(wanted.replace(paths=paths), sink, context.cancelled)
-    return Output(content=_describe_run(ran, context), execution=ran.execution)
+    return _tell_run(ran, context)
 
 
-def _describe_run(ran: TestsRun, context: ToolContext) -> str:
-    earlier = [said for call, said in list_exchanges(context.run) if call and call.name == RUN_TESTS.name]
-    blocks = [f"FAILED {test}\n{indent(said, '  ')}" for test, said in ran.failures.items()]
+def _tell_run(ran: TestsRun, context: ToolContext) -> Output:
+    parts = (*(part for each in context.run.messages for part in each.parts), *context.run.answers)
+    told = {pair for part in parts if isinstance(part, ToolResult) for pair in part.failures.items()}
+    failures = {test: redact_text(said) for test, said in islice(ran.failures.items(), _MOST)}
     shown = [
-        f"{block.partition(chr(10))[0]}: as before" if any(block in said for said in earlier) else block
-        for block in blocks[:_MOST]
+        f"FAILED {test}: as before" if (test, said) in told else f"FAILED {test}\n{indent(said, '  ')}"
+        for test, said in failures.items()
     ]
-    rest = [f"… and {len(blocks) - _MOST} more fail"] if len(blocks) > _MOST else []
-    is_untold = ran.execution.exit_code != 0 and not blocks
+    left = len(ran.failures) - len(failures)
+    rest = [f"… and {left} more fail"] if left else []
+    is_untold = ran.execution.exit_code != 0 and not failures
     tail = strip_colours(ran.execution.tail).splitlines()[-_TAIL_LINES:] if is_untold else []
     lines = (ran.summary, *ran.remarks, *shown, *rest, *tail, describe_end(ran.execution))
-    return "\n".join(lines)
+    return Output(content="\n".join(lines), execution=ran.execution, failures=failures)
 
 
 RUN_TESTS = Tool(
@@ -69,7 +72,7 @@ def try_test(wanted: WriteInput, context: ToolContext) -> Output:
     sink = context.shell.outputs / f"{context.call_id}.out"
     ran, tried = context.shell.try_test(path, wanted.content, sink, context.cancelled)
     changes = {"judge_tests": to_builtins(tried)}
-    return Output(content=_describe_run(ran, context), execution=ran.execution, changes=changes)
+    return _tell_run(ran, context).replace(changes=changes)
 
 
 TRY_TEST = Tool(

@@ -13,8 +13,8 @@ from agentflow.core.record import Record, to_builtins
 from agentflow.core.role import (
     AnySubmission,
     Change,
+    Citation,
     Claim,
-    Finding,
     Findings,
     Issue,
     Judgement,
@@ -29,7 +29,7 @@ from agentflow.tools.inputs import spell_path
 _WEB = ("https://", "http://")
 """A page is cited by its address; whether it says so cannot be looked up here."""
 _NOTHING_TO_DO = "Make the change; if none is needed, name no file and say why in `summary`, or use Escalate."
-Cited = TypeVar("Cited", Finding, Issue)
+Cited = TypeVar("Cited", Citation, Issue)
 
 
 def submit_findings(wanted: Findings, context: ToolContext) -> Output:

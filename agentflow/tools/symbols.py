@@ -54,7 +54,9 @@ class _Place(NamedTuple):
 def find_symbols(wanted: SymbolsInput, context: ToolContext) -> Output:
     """Find definitions by name."""
     with _open_current(context) as (index, note):
-        found = _find_definitions(index, wanted.query)
+        owner, name = _split(wanted.query)
+        found = index.find_definitions([name])
+        found = [each for each in found if owner and each.definition.owner == owner] or found
         if not found:
             found = index.find_definitions(index.find_similar_names(_split(wanted.query)[1]))
         return _to_output(_show_definitions(found, context), "no such definition", note)
@@ -133,22 +135,15 @@ def _split(symbol: str) -> tuple[str, str]:
     return outer[-1] if outer else "", name
 
 
-def _find_definitions(index: "SymbolIndex", symbol: str) -> "list[FoundSymbol]":
-    """Return the definitions of a name, those of its owner alone where it is qualified."""
-    owner, name = _split(symbol)
-    found = index.find_definitions([name])
-    return [each for each in found if owner and each.definition.owner == owner] or found
-
-
 def _show_definitions(found: "Iterable[FoundSymbol]", context: ToolContext) -> Iterator[str]:
-    from agentflow.symbols.repo_map import format_place  # noqa: PLC0415
+    from agentflow.symbols.repo_map import format_symbol  # noqa: PLC0415
 
     order = sorted(found, key=lambda each: (is_test_path(each.path), each.path, each.definition.first))
     texts: dict[str, list[str]] = {}
     for path, one in order:
         lines = texts.get(path) or texts.setdefault(path, (_read(path, context) or "").split("\n"))
         if len(lines) >= one.first:
-            yield format_place(path, lines, one)
+            yield format_symbol(path, lines, one)
 
 
 def _find_places(path: str, name: str, context: ToolContext) -> list[_Place]:

@@ -342,8 +342,13 @@ class _Converter(HTMLParser):
         elif tag in {"ul", "ol"} and self._lists:
             self._lists.pop()
             self._say("\n\n")
-        else:
-            self._close(tag)
+        elif tag == "pre":
+            self._say("\n```\n\n")
+            self._is_literal = False
+        elif tag == "code":
+            self._say("" if self._is_literal else "`")
+        elif tag in _BLOCKS and tag != "li":
+            self._say("\n\n")
 
     def handle_data(self, found: str) -> None:
         text = found if self._is_literal else _SPACE.sub(" ", found)
@@ -362,15 +367,6 @@ class _Converter(HTMLParser):
             case _:
                 said = _BEFORE.get(tag) or ("\n\n" if tag in _BLOCKS else "")
         return said
-
-    def _close(self, tag: str) -> None:
-        if tag == "pre":
-            self._say("\n```\n\n")
-            self._is_literal = False
-        elif tag == "code":
-            self._say("" if self._is_literal else "`")
-        elif tag in _BLOCKS and tag != "li":
-            self._say("\n\n")
 
     def _close_link(self, href: str) -> str:
         """Return the end of a link; one that leads nowhere, or to a script, has no address."""

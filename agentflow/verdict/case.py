@@ -17,12 +17,12 @@ from agentflow.core.evidence import (
     find_same_check,
     select_runs,
 )
+from agentflow.core.finding import Finding, FindingKind
 from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.core.test_ids import find_id_prefix, get_test_place, is_file_named
-from agentflow.core.verdict import FailReason, Hunk, MutantResult, ProbeResult, Remark
-from agentflow.redact import list_some
+from agentflow.core.verdict import Hunk, MutantResult, ProbeResult
 from agentflow.routing.wanted import Wanted
 from agentflow.sandbox.profile import CACHES
 from agentflow.verdict.surface import is_check_file
@@ -68,7 +68,7 @@ class Case(Record):
     """The results of runs that have to fail; None until they are known."""
     mutants: tuple[MutantResult, ...] = ()
     """What the tests make of the mutants of the change."""
-    memorised: tuple[Remark, ...] = ()
+    memorised: tuple[Finding, ...] = ()
     """The changed places that are right for the tests' own inputs alone."""
     is_unchanged: bool = False
     """Nothing differs but what hooks changed."""
@@ -82,15 +82,15 @@ class Case(Record):
     """Settings and other files of the checks that differ, and are no tests."""
     is_renaming: bool = False
     """Nothing but names differs, and the very same tests pass."""
-    weakened: tuple[str, ...] = ()
+    weakened: tuple[Finding, ...] = ()
     """Changes to the checks that a person has to approve."""
-    check_notes: tuple[str, ...] = ()
+    check_notes: tuple[Finding, ...] = ()
     """Changes to the checks that change no result under the checks from before."""
     is_weakened: bool = False
     """One of these lets a later fault pass."""
     approval: Answer | None = None
     """The answer of a person to exactly these changes."""
-    suspicions: tuple[Remark, ...] = ()
+    suspicions: tuple[Finding, ...] = ()
     """Lines of the new code that may be there for the checks."""
     dependencies: tuple[Difference, ...] = ()
     """The changes in manifests and lock files."""
@@ -232,16 +232,12 @@ def find_hook_files(task: TaskState) -> frozenset[str]:
     return frozenset(path for path in task.hook_files if not is_check_file(task.surface, path))
 
 
-def describe_drift(drift: tuple[FileChange, ...], altered: tuple[FileChange, ...]) -> list[str]:
-    """Return what changed since the judged tree was recorded: on disk, and in the judges' copies."""
-    parts = {FailReason.CHANGED_LATER: drift, FailReason.CHANGED_IN_COPY: altered}
-    told = {
-        kind: [
+def list_drift(drift: Iterable[FileChange], altered: Iterable[FileChange]) -> Iterator[Finding]:
+    """Yield what changed since the judged tree was recorded: on disk, and in the judges' copies."""
+    for kind, part in ((FindingKind.CHANGED_LATER, drift), (FindingKind.CHANGED_IN_COPY, altered)):
+        yield from kind.about(
             each.path for each in part if each.kind is not ChangeKind.ADDED or not is_left_behind(each.path)
-        ]
-        for kind, part in parts.items()
-    }
-    return [kind.of(list_some(paths)) for kind, paths in told.items() if paths]
+        )
 
 
 def drop_leavings(

@@ -91,6 +91,6 @@ def _list_new_names(git: Git, task: TaskState, files: tuple[str, ...]) -> list[s
 def describe_proof(git: Git, task: TaskState, case: Case, verdict: Verdict) -> tuple[str, ...]:
     """Return the facts that made the program sure of a change."""
     told, files = count_mutants(case.mutants), len(_list_files(git, task, case))
-    kinds = dict.fromkeys(proof.kind.meaning for proof in verdict.proof)
+    kinds = dict.fromkeys(proof.kind.words for proof in verdict.proof)
     shown = (f"{told['killed']} of {told['tried']} mutants noticed",) if told["tried"] else tuple(kinds)
     return (*shown, format_count(files, "product file") if files else "no product file")

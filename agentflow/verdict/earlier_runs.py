@@ -247,7 +247,8 @@ def list_differing_results(evidence: Evidence, shown: CheckRun, then: Mapping[st
     run, found, flaky = shown.execution, [], {*evidence.flaky}
     tests = sorted({*then, *shown.outcomes} - flaky)
     telling = [test for test in tests if then.get(test) is not shown.outcomes.get(test)]
-    if describe_end(run) != describe_end(evidence) and not flaky:
+    ends = [each.timed_out or each.exit_code for each in (run, evidence)]
+    if ends[0] != ends[1] and not flaky:
         found.append(f"{describe_end(run)} now, {describe_end(evidence)} in the record")
     if telling and str(evidence.check) not in flaky:
         now = shown.outcomes

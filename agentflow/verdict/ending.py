@@ -10,6 +10,7 @@ from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import Caveat, Verdict
 from agentflow.redact import to_one_line
+from agentflow.wording import describe_all
 
 _REFUSAL = 200
 FindEvidence = Callable[[str | None], Evidence | None]
@@ -23,7 +24,7 @@ def conclude(task: TaskState) -> Ending:
     verdict = task.verdict
     if verdict is None:
         return fail("there was no change to judge")
-    why = "; ".join((*verdict.reasons, *_objections(task)))
+    why = "; ".join((*describe_all(verdict.reasons), *_objections(task)))
     if verdict.passed and not why:
         return _end_verified(task, verdict)
     if task.is_stalled:
@@ -68,7 +69,7 @@ def _objections(task: TaskState) -> tuple[str, ...]:
     if task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED:
         return ()
     said = [failure.reasons for failure in task.failures if failure.phase is Phase.REVIEW]
-    return said[-1] if said else ("the review did not pass",)
+    return describe_all(said[-1]) if said else ("the review did not pass",)
 
 
 def fail(reason: str) -> Ending:

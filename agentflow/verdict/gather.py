@@ -18,11 +18,12 @@ from agentflow.core.evidence import (
     describe_end,
     find_longest,
 )
+from agentflow.core.finding import FileKind, Finding, FindingKind
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import get_test_function, is_test_in, may_be_test_in
-from agentflow.core.verdict import ProbeEnd, ProbeResult, Remark, Tampering
+from agentflow.core.verdict import ProbeEnd, ProbeResult
 from agentflow.routing.wanted import find_wanted
 from agentflow.runners.selection import narrow
 from agentflow.sandbox.environment import find_program
@@ -38,7 +39,7 @@ from agentflow.verdict.case import (
     to_proof_runs,
 )
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.diff.inspection import Inspection, find_added_secrets, make_approval_id
+from agentflow.verdict.diff.inspection import Inspection, find_added_secrets, find_approval
 from agentflow.verdict.diff.python_tests import find_altered_functions, strip_to_names
 from agentflow.verdict.diff.tampering import TextDiff
 from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weakening, shows_all_tests
@@ -47,7 +48,7 @@ from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.mixed_sides import lay_new_checks, lay_original_checks
 from agentflow.verdict.mutation import plan_mutants, try_plans
 from agentflow.verdict.neighbours import find_memorised
-from agentflow.verdict.paths import UNREAD, is_open, observe_after
+from agentflow.verdict.paths import is_open, observe_after
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext, shorten
 from agentflow.verdict.proofs import (
@@ -58,11 +59,11 @@ from agentflow.verdict.proofs import (
     list_tried_lines,
 )
 from agentflow.verdict.runner import CheckJob, Results, run_apart
-from agentflow.verdict.surface import Kind, is_check_file
+from agentflow.verdict.surface import is_check_file
 from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git
-from agentflow.workspace.ignored_files import describe_changes, is_ignore_file, list_unseen, mark_ignored
+from agentflow.workspace.ignored_files import is_ignore_file, list_program_changes, list_unseen, mark_ignored
 
 
 async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
@@ -155,7 +156,7 @@ def build_case(
         is_unchanged=task.tree == task.session.start_tree
         or (bool(trees) and {*paths} <= find_hook_files(task)),
         runs=list_runs(task, shown),
-        unread=tuple(path for path, why in task.surface.product.items() if why == UNREAD),
+        unread=task.surface.unread,
         targets=targets.asked,
         guessed=targets.guessed,
         wanted=find_wanted(task.task, [path for path in paths if not is_source(path)], checks),
@@ -179,13 +180,13 @@ def gather_case(context: JudgeContext, task: TaskState) -> Case:
     case = case.replace(altered=find_altered(context, task))
     entries = context.git.list_ignored()
     now = mark_ignored(context.git, entries)
-    weakened = (*case.weakened, *describe_changes(task.ignored, now))
+    weakened = (*case.weakened, *list_program_changes(task.ignored, now))
     hidden = list_unseen(entries, task.ignored, now)
     paths = (*(each.path for each in seen.checks), *(hunk.path for hunk in seen.lines))
     is_hiding = bool(hidden) and any(map(is_ignore_file, paths))
     return case.replace(
         weakened=weakened,
-        approval=task.waiting.answers.get(make_approval_id(seen, weakened)),
+        approval=find_approval(task, seen, weakened),
         audit=task.audit,
         unseen=hidden,
         same_behaviour=case.same_behaviour and not is_hiding,
@@ -224,20 +225,19 @@ def add_inspection(case: Case, seen: Inspection) -> Case:
         is_renaming=is_renaming(seen.renamed, case.before, case.after),
         same_behaviour=seen.same_behaviour,
         changed=seen.lines,
-        tested=tuple(each.path for each in seen.checks if each.kind is Kind.TESTS and each.after),
-        unshown=tuple(each.path for each in seen.checks if each.kind is not Kind.TESTS),
+        tested=tuple(each.path for each in seen.checks if each.kind is FileKind.TESTS and each.after),
+        unshown=tuple(each.path for each in seen.checks if each.kind is not FileKind.TESTS),
         suspicions=(*case.memorised, *(_weigh(each, case) for each in seen.code)),
         dependencies=seen.dependencies,
     )
     found = Weakening() if case.is_renaming else _find_weakening(case, seen)
-    files = dict.fromkeys(hunk.path for hunk in seen.lines)
-    weakened = (*found.asked, *seen.suppressed, *find_blind_checks(case.probes or (), files))
+    weakened = (*found.asked, *seen.suppressed, *find_blind_checks(case.probes or ()))
     return case.replace(weakened=weakened, check_notes=found.noted, is_weakened=found.is_weaker)
 
 
-def _weigh(found: Remark, case: Case) -> Remark:
+def _weigh(found: Finding, case: Case) -> Finding:
     """Return a finding; a condition on the environment that tests try both ways is no suspicion."""
-    is_tried = found.kind is Tampering.SETTING and (found.path, found.line) in list_tried_lines(case)
+    is_tried = found.kind is FindingKind.ON_SETTING and (found.path, found.line) in list_tried_lines(case)
     return found.replace(is_sure=False) if is_tried else found
 
 
@@ -328,7 +328,9 @@ async def _run(context: JudgeContext, task: TaskState, probe: Probe) -> ProbeRes
     return result
 
 
-_TESTED = frozenset({Kind.TESTS, Kind.FIXTURES, Kind.START, Kind.NAMED, Kind.OBSERVED, Kind.SETTING})
+_TESTED = frozenset(
+    {FileKind.TESTS, FileKind.FIXTURES, FileKind.START, FileKind.NAMED, FileKind.OBSERVED, FileKind.SETTING}
+)
 """The kinds of files that a test may be written in."""
 
 
@@ -365,7 +367,7 @@ class Grounds(Record):
     def earlier(self) -> Mapping[str, TestOutcome]:
         """The failures on the old code under exactly the checks of now."""
         base, paths = self.base, [each.path for each in self.changes]
-        if base is None or any(each.kind is not Kind.TESTS for each in self.changes):
+        if base is None or any(each.kind is not FileKind.TESTS for each in self.changes):
             return {}
         if not base.outcomes and not base.green and not paths:
             return {WHOLE: TestOutcome.FAILED}

@@ -4,28 +4,20 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from agentflow.core.evidence import (
-    RED,
-    CheckName,
-    CheckRun,
-    Side,
-    TestOutcome,
-    describe_end,
-    find_same_check,
-)
+from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome, find_same_check
+from agentflow.core.finding import Finding, FindingKind
 from agentflow.core.role import Claim, Judgement, JudgeTest, Review, ReviewVerdict, Severity
 from agentflow.core.task import GateStatus, Phase, TaskState
-from agentflow.core.verdict import Caveat, FailReason, ProofKind, Verdict
-from agentflow.redact import list_some
+from agentflow.core.verdict import Caveat, ProofKind, Verdict
 from agentflow.routing.wanted import Wanted
-from agentflow.verdict.case import Case, describe_drift, find_faults, is_bound, list_left_out
+from agentflow.verdict.case import Case, find_faults, is_bound, list_drift, list_left_out
 from agentflow.verdict.notes import list_notes, note_no_tests
 from agentflow.verdict.proofs import (
-    describe_unmet,
     explain_silence,
     find_loaded_now,
     find_proofs,
     find_unloaded_tests,
+    find_unmet,
     find_unproved,
     is_testable,
     list_differing,
@@ -47,7 +39,7 @@ def judge(case: Case) -> Verdict:
     shown = (run.evidence.id for run in case.runs if run.evidence and Side.FINAL in (run.code, run.checks))
     evidence = tuple(dict.fromkeys(shown))
     if case.tree == case.base_tree or case.is_unchanged:
-        return Verdict(passed=False, reasons=(FailReason.NOTHING_CHANGED.of(),), evidence=evidence)
+        return Verdict(passed=False, reasons=(FindingKind.NOTHING_CHANGED.of(),), evidence=evidence)
     case = _without_skipped(case)
     failures = _failures(case) or explain_silence(case.probes) or _find_open_targets(case)
     notes, grounds = list_notes(case)
@@ -58,7 +50,7 @@ def judge(case: Case) -> Verdict:
     to_approve = () if case.approval is not None and case.approval.approved else case.weakened
     return Verdict(
         passed=not to_approve,
-        reasons=tuple(FailReason.CHECKS_CHANGED.of(line) for line in to_approve),
+        reasons=(FindingKind.CHECKS_CHANGED.of(), *to_approve) if to_approve else (),
         evidence=evidence,
         caveats=() if to_approve else tuple(dict.fromkeys(_list_caveats(case, is_proved=not unproved))),
         notes=notes,
@@ -68,7 +60,7 @@ def judge(case: Case) -> Verdict:
         is_testable=bool(unproved) and is_testable(case, found),
         weakened=case.weakened,
         to_approve=bool(to_approve),
-        approvals=() if to_approve else _approvals(case),
+        approval=case.approval if case.weakened and not to_approve else None,
     )
 
 
@@ -83,15 +75,14 @@ def has_no_failure(case: Case) -> bool:
     return not _failures(_without_skipped(case))
 
 
-def _failures(case: Case) -> tuple[str, ...]:
+def _failures(case: Case) -> tuple[Finding, ...]:
     """Return what the change has to fix, whatever a person approves."""
     now = {run.check.name for run in case.after}
     left_out = [run.check.name for run in case.before if run.check.name not in now]
-    secrets = [FailReason.ADDS_SECRET.of(list_some(case.secrets))] if case.secrets else []
     return (
-        *describe_drift(case.drift, case.altered),
-        *(FailReason.LEFT_OUT.of(check=name) for name in left_out),
-        *secrets,
+        *list_drift(case.drift, case.altered),
+        *(FindingKind.LEFT_OUT.of(check=name) for name in left_out),
+        *FindingKind.ADDS_SECRET.about(case.secrets),
         *(problem for run in case.after for problem in _problems(case, run)),
         *_find_unmet(case),
     )
@@ -144,15 +135,7 @@ def _caveats_of_counts(case: Case, runs: Iterable[CheckRun]) -> Iterator[str]:
             yield Caveat.MOSTLY_SKIPPED
 
 
-def _approvals(case: Case) -> tuple[str, ...]:
-    if case.approval is None or not case.weakened:
-        return ()
-    said = f": {case.approval.comment}" if case.approval.comment else ""
-    by = f"approved by {case.approval.author} at {case.approval.at}{said}"
-    return tuple(f"{line} ({by})" for line in case.weakened)
-
-
-def _problems(case: Case, run: CheckRun) -> list[str]:
+def _problems(case: Case, run: CheckRun) -> list[Finding]:
     if case.is_blocked(run):
         return []
     unfit = _unfit(case, run)
@@ -162,22 +145,22 @@ def _problems(case: Case, run: CheckRun) -> list[str]:
     return [*_find_owed(case, base, run), *([] if run.green else _find_new_failures(case, base, run))]
 
 
-def _unfit(case: Case, run: CheckRun) -> str | None:
+def _unfit(case: Case, run: CheckRun) -> Finding | None:
     evidence, name = run.evidence, run.check.name
     if evidence is None:
-        return FailReason.CANNOT_RUN.of(run.check.missing or "", check=name)
+        return FindingKind.CANNOT_RUN.of(run.check.missing or "", check=name)
     if evidence.tree_before != case.tree:
-        return FailReason.OTHER_TREE.of(evidence.id, check=name)
+        return FindingKind.OTHER_TREE.of(evidence.id, check=name)
     if not is_bound(run, evidence):
-        return FailReason.OTHER_CHECK.of(evidence.id, check=name)
+        return FindingKind.OTHER_CHECK.of(evidence.id, check=name)
     if evidence.timed_out:
-        return FailReason.TIMED_OUT.of(f"{evidence.seconds:.0f} s", check=name)
+        return FindingKind.TIMED_OUT.of(f"{evidence.seconds:.0f}", check=name)
     if run.counts is not None and run.counts.ran == 0:
-        return FailReason.NO_TEST_RAN.of(check=name)
+        return FindingKind.NO_TEST_RAN.of(check=name)
     return None
 
 
-def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
+def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[Finding]:
     if base is None:
         return []
     loaded = find_loaded_now(base, run)
@@ -185,12 +168,13 @@ def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     spared = find_unloaded_tests(base, held) - base.list_ids(*RED)
     spared |= list_left_out(base, run)  # a person is asked about these
     gone = base.tests_with_result - run.tests_with_result - held.tests_with_result - loaded - spared
-    about = list_some(sorted(gone))
-    reasons = [FailReason.NOT_RUN_NOW.of(about, check=run.check.name)] if gone else []
-    return [*reasons, *_fewer(base, run, held), *_find_still_failing(case, base, run, case.targets)]
+    lost = FindingKind.NOT_RUN_NOW.about(sorted(gone), check=run.check.name)
+    return [*lost, *_fewer(base, run, held), *_find_still_failing(case, base, run, case.targets)]
 
 
-def _find_still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: frozenset[str]) -> list[str]:
+def _find_still_failing(
+    case: Case, base: CheckRun, run: CheckRun, wanted: frozenset[str]
+) -> Iterator[Finding]:
     due = frozenset[str]() if case.is_blocked(run) else wanted & base.list_ids(*RED)
     due -= (
         case.known
@@ -199,11 +183,12 @@ def _find_still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: froze
         | find_loaded_now(base, run)
         | case.list_unloadable(run)
     )
-    names = [f"{test} (passes at times)" if test in run.flaky else test for test in sorted(due)]
-    return [FailReason.STILL_FAILING.of(list_some(names), check=run.check.name)] if due else []
+    at_times = due & {*run.flaky}
+    yield from FindingKind.STILL_FAILING.about(sorted(due - at_times), check=run.check.name)
+    yield from FindingKind.FAILS_AT_TIMES.about(sorted(at_times), check=run.check.name)
 
 
-def _find_open_targets(case: Case) -> tuple[str, ...]:
+def _find_open_targets(case: Case) -> tuple[Finding, ...]:
     """Return the failing tests that the task may be about, if no other test proves the change."""
     if any(each.kind is ProofKind.FAIL_TO_PASS for each in find_proofs(case)):
         return ()
@@ -212,36 +197,36 @@ def _find_open_targets(case: Case) -> tuple[str, ...]:
     return tuple(line for each in wanted for line in _find_still_failing(case, *each))
 
 
-def _find_unmet(case: Case) -> tuple[str, ...]:
+def _find_unmet(case: Case) -> tuple[Finding, ...]:
     """Return why a change cannot be what was asked for: other behaviour, where it provably makes none.
 
     An off-by-one that was "fixed" by one added comment had exit code 0.
     """
-    met = describe_unmet(case)
-    if not met or case.wanted is not Wanted.BEHAVIOUR:
+    met = find_unmet(case)
+    if met is None or case.wanted is not Wanted.BEHAVIOUR:
         return ()
-    return (*_find_open_targets(case), FailReason.NOTHING_ASKED_CHANGED.of(met))
+    return (*_find_open_targets(case), FindingKind.NOTHING_ASKED_CHANGED.of(met))
 
 
-def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
+def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[Finding]:
     """Return whether fewer tests ran than before, where only their number is known."""
     if base.outcomes or base.counts is None or not base.counts.ran:
         return []
     now = max(each.counts.ran if each.counts else 0 for each in (run, held))
     if now >= base.counts.ran:
         return []
-    about = f"{base.counts.ran} tests ran before, {now or 'none that can be counted'} now"
-    return [FailReason.FEWER_TESTS.of(about, check=run.check.name)]
+    return [FindingKind.FEWER_RAN.of(str(base.counts.ran), str(now), check=run.check.name)]
 
 
-def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
+def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list[Finding]:
     if case.is_excused(run) or (base is not None and _ends_the_same(case, base, run)):
         return []
-    name, end = run.check.name, describe_end(run.evidence) if run.evidence else "not run"
+    name, code = run.check.name, run.evidence.exit_code if run.evidence else None
     now, before = find_faults(run), find_faults(base) if base else {}
     if base is None or base.green or not now:
-        about = ": ".join((end, *([list_some(sorted(now))] if now else [])))
-        return [FailReason.FAILED.of(about, check=name)]
+        if code is None:
+            return [FindingKind.KILLED.of(*sorted(now), check=name)]
+        return [FindingKind.FAILED.of(str(code), *sorted(now), check=name)]
     known = (case.known & run.list_ids(TestOutcome.FAILED)) | case.list_unloadable(run)
     # what a linter said of a file goes with the code that moves to another one
     moved = _count_messages(case, now) - _count_messages(case, before)
@@ -250,8 +235,8 @@ def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list
         for item, times in now.items()
         if times > before.get(item, 0) and moved[_find_message(case, item)] and item not in known
     )
-    kind = FailReason.NEW_FAILURES if name is CheckName.TESTS else FailReason.NEW_FAILURES_IN
-    return [kind.of(list_some(new), check=name)] if new else []
+    kind = FindingKind.NEW_FAILURES if name is CheckName.TESTS else FindingKind.NEW_FAILURES_IN
+    return [*kind.about(new, check=name)]
 
 
 def _count_messages(case: Case, faults: Mapping[str, int]) -> Counter[str]:
@@ -293,10 +278,8 @@ def lower_verdict(
 
     A test of its own counts where it fails and the verifier stands by it; one that passes shows nothing.
     """
-    failing = [
-        f"{each.path}, a test of the verifier: {list_some(each.failing)}" for each in tests if each.failing
-    ]
-    said = "; ".join(judgement.reasons) or "no reason given"
+    own = (FindingKind.OWN_TEST_FAILS.about(each.failing, path=each.path) for each in tests)
+    failing = [found for each in own for found in each]
     text = "\n".join(judgement.reasons)
     places = (rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+" for change in changed)
     is_cited = any(re.search(place, text) for place in places)
@@ -304,14 +287,13 @@ def lower_verdict(
         case Claim.VERIFIED:
             return verdict
         case Claim.FAILED if judgement.evidence or is_cited or failing:
-            reasons = (said, *(f"fails: {each}" for each in failing))
-            refused = tuple(map(FailReason.VERIFIER_REFUSED.of, reasons))
+            refused = (FindingKind.VERIFIER_REFUSED.of(*judgement.reasons), *failing)
             return verdict.replace(passed=False, reasons=refused, caveats=())
         case Claim.FAILED | Claim.ENVIRONMENT_BLOCKED:
-            return doubt(verdict, f"every check passes; the verifier objects without evidence: {said}")
+            return doubt(verdict, FindingKind.VERIFIER_DOUBTS.of(*judgement.reasons))
 
 
-def doubt(verdict: Verdict, note: str) -> Verdict:
+def doubt(verdict: Verdict, note: Finding) -> Verdict:
     """Return a pass that the verifier did not confirm."""
     grounds = {**verdict.grounds, Caveat.VERIFIER_DISAGREES: (note,)}
     caveats = (*verdict.caveats, Caveat.VERIFIER_DISAGREES)
@@ -321,7 +303,7 @@ def doubt(verdict: Verdict, note: str) -> Verdict:
 _BLOCKING = (Severity.CRITICAL, Severity.MAJOR)
 
 
-def list_objections(review: Review, flagged: tuple[str, ...]) -> tuple[str, ...]:
+def list_objections(review: Review, flagged: tuple[str, ...]) -> tuple[Finding, ...]:
     """Return why a review sends a change back: its verdict or its cited issues, whichever is stricter.
 
     A review cannot be outvoted by checks or verifier, so that two judges who contradict each other end in
@@ -331,7 +313,7 @@ def list_objections(review: Review, flagged: tuple[str, ...]) -> tuple[str, ...]
     serious = any(issue.severity in _BLOCKING for issue in cited)
     if not serious and review.verdict is ReviewVerdict.APPROVED:
         return ()
-    return tuple(issue.describe() for issue in cited)
+    return tuple(FindingKind.AS_WORDED.of(issue.describe()) for issue in cited)
 
 
 def find_review_caveats(task: TaskState) -> tuple[str, ...]:
@@ -350,16 +332,16 @@ def add_role_caveats(verdict: Verdict, task: TaskState) -> Verdict:
         return verdict
     rivals = task.change.rivals if task.change is not None else ()
     ambiguous = (Caveat.AMBIGUOUS_REPAIR,) if rivals else ()
-    notes = tuple(f"another fix also passes: {rival}" for rival in rivals)
+    notes = tuple(map(FindingKind.RIVAL.of, rivals))
     caveats = (*verdict.caveats, *ambiguous, *find_review_caveats(task))
     gate = task.get_gate(Phase.REVIEW)
     claims = list_claims(task) if verdict.unproved else ()
-    lost = (gate.message.removeprefix("- "),) if gate.status is GateStatus.SKIPPED and gate.agent else ()
+    lost = (FindingKind.NO_REVIEW.of(),) if gate.status is GateStatus.SKIPPED and gate.agent else ()
     grounds = {**verdict.grounds, Caveat.AMBIGUOUS_REPAIR: notes, Caveat.NOT_REVIEWED: lost}
     return verdict.replace(caveats=caveats, notes=(*verdict.notes, *notes, *lost, *claims), grounds=grounds)
 
 
-def list_claims(task: TaskState) -> tuple[str, ...]:
+def list_claims(task: TaskState) -> tuple[Finding, ...]:
     """Return which places no test can notice, as the implementer says; nobody checks it."""
     claims = task.change.equivalent if task.change is not None else ()
-    return tuple(f"the implementer says that no test can notice {each.place}: {each.why}" for each in claims)
+    return tuple(FindingKind.CLAIMED_EQUIVALENT.of(each.place, each.why) for each in claims)

@@ -9,9 +9,10 @@ from pathlib import Path
 from anyio import to_thread
 
 from agentflow.core.evidence import Check, TestOutcome
+from agentflow.core.finding import Finding, FindingKind
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.core.verdict import Hunk, Remark, Tampering
+from agentflow.core.verdict import Hunk
 from agentflow.mutants.forked import ForkedRun
 from agentflow.parse import Mismatch, fit
 from agentflow.routing.wanted import Wanted
@@ -51,7 +52,9 @@ class NearbyRun(Record):
     runs: tuple[_Change, ...]
 
 
-async def find_memorised(context: JudgeContext, task: TaskState, probing: ProbeContext) -> tuple[Remark, ...]:
+async def find_memorised(
+    context: JudgeContext, task: TaskState, probing: ProbeContext
+) -> tuple[Finding, ...]:
     """Return the changed places whose every proof holds at its own inputs and at no others.
 
     Of a refactoring, which no test proves, those that do something else beside the inputs of the tests.
@@ -87,15 +90,14 @@ def nearby_run(seconds: float, *, is_all: bool = False) -> ForkedRun:
     return ForkedRun(_HOOK, "sitecustomize", {"is_all": is_all}, seconds)
 
 
-def find_other_results(old: bytes, new: bytes, hunks: Iterable[Hunk]) -> Iterator[Remark]:
+def find_other_results(old: bytes, new: bytes, hunks: Iterable[Hunk]) -> Iterator[Finding]:
     """Yield the changed places where a test that gets another literal comes to another value than before."""
     before, now = ({each.test: each for each in _read(raw)} for raw in (old, new))
     for hunk in hunks:
         runs = (run for test, run in now.items() if test in before and _is_run(hunk, run.lines))
         found = (literal for run in runs for literal in _list_differing(before[run.test], run))
         if literal := next(found, None):
-            said = f"the same as before only for {literal}, not for the values next to it"
-            yield Remark(kind=Tampering.KNOWS_INPUTS, path=hunk.path, line=hunk.line, text=said)
+            yield FindingKind.SAME_ONLY_FOR.of(literal, path=hunk.path, line=hunk.line)
 
 
 def _list_differing(old: NearbyRun, new: NearbyRun) -> Iterator[str]:
@@ -107,7 +109,9 @@ def _list_differing(old: NearbyRun, new: NearbyRun) -> Iterator[str]:
             yield repr(literals[place][at])
 
 
-def compare_sides(old: bytes, new: bytes, hunks: Iterable[Hunk], told: Collection[str]) -> tuple[Remark, ...]:
+def compare_sides(
+    old: bytes, new: bytes, hunks: Iterable[Hunk], told: Collection[str]
+) -> tuple[Finding, ...]:
     """Return the changed places whose every proof is memorised, from what runs on the two sides told.
 
     What people speak of is no value that only the tests know.
@@ -168,7 +172,7 @@ def _is_needed(key: _Key, literal: tuple[int, int], runs: Iterable[_Neighbour], 
 
 def _blame(
     hunks: Iterable[Hunk], runs: Mapping[str, NearbyRun], proofs: Mapping[str, str]
-) -> Iterator[Remark]:
+) -> Iterator[Finding]:
     """Yield the changed places that only memorised answers run, of all where no test runs a place."""
     reached = {test: {*runs[test].lines} for test in proofs}
     is_all = bool(proofs) and all(proofs.values())
@@ -176,8 +180,7 @@ def _blame(
     for hunk, tests in places.items():
         literals = [proofs[test] for test in tests] if any(places.values()) else [*proofs.values()]
         if literals and all(literals) and (tests or is_all):
-            said = f"only for {literals[0]}, not for the values next to it"
-            yield Remark(kind=Tampering.KNOWS_INPUTS, path=hunk.path, line=hunk.line, text=said)
+            yield FindingKind.MEMORISED.of(literals[0], path=hunk.path, line=hunk.line)
 
 
 def _is_run(hunk: Hunk, lines: Collection[tuple[str, int]]) -> bool:

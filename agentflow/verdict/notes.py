@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from agentflow.core.check_command import format_command
-from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome, describe_end
+from agentflow.core.evidence import RED, Check, CheckName, Side, TestOutcome
+from agentflow.core.finding import Finding, FindingKind, format_place
 from agentflow.core.verdict import Caveat, ProbeEnd, ProbeKind, ProofKind, count_mutants
-from agentflow.redact import list_some
 from agentflow.verdict.case import Case, find_faults, is_left_behind
 from agentflow.verdict.proofs import (
     explain_silence,
@@ -17,170 +17,151 @@ from agentflow.verdict.proofs import (
 )
 from agentflow.workspace.changes import ChangeKind
 
+_MOST = 5
+"""Changes to the checks that are told one by one, where they change no result."""
 _PROBES = (Caveat.DEPENDS_ON_SURROUNDINGS, Caveat.NOT_ALL_TRIED)
 
 
-def list_notes(case: Case) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+def list_notes(case: Case) -> tuple[tuple[Finding, ...], dict[str, tuple[Finding, ...]]]:
     """Return what a person should know of a change besides its verdict, and which of it explains a caveat."""
-    overrides = [
-        f"{one.check} skipped by {one.by}: {one.reason} (risk: {one.risk})" for one in case.overrides
-    ]
-    unseen, changed = list_some(case.unseen), list_some(case.check_notes)
     new = [each.path for each in (*case.drift, *case.altered) if each.kind is ChangeKind.ADDED]
-    added = [path for path in new if is_left_behind(path)]
-    parts: tuple[tuple[tuple[Caveat, ...], Iterable[str]], ...] = (
-        ((Caveat.CHECK_SKIPPED,), overrides),
+    added = tuple(filter(is_left_behind, new))
+    paths = dict.fromkeys(each.path for each in case.check_notes)
+    parts: tuple[tuple[tuple[Caveat, ...], Iterable[Finding]], ...] = (
+        ((Caveat.CHECK_SKIPPED,), _list_overrides(case)),
         ((), _no_test_needed(case)),
-        (
-            (Caveat.CHECK_WEAKENED,),
-            [f"the checks changed, and the original ones pass as well: {changed}"] if changed else (),
-        ),
-        ((), [f"new files appeared while the checks ran: {list_some(added)}"] if added else []),
+        ((Caveat.CHECK_WEAKENED,), (*case.check_notes[:_MOST], *FindingKind.ORIGINALS_PASS.about(paths))),
+        ((), FindingKind.FILES_APPEARED.about(added)),
         ((Caveat.CHECK_NOT_RUN,), (*note_no_tests(case), *_not_run(case))),
         ((Caveat.MOSTLY_SKIPPED, Caveat.TESTS_NOT_COUNTED), _count_skipped(case)),
         ((), _list_matched(case)),
         ((Caveat.ALREADY_RED,), _still_red(case)),
         ((Caveat.FLAKY,), _find_mixed(case)),
         ((), _unproven(case)),
-        ((Caveat.KNOWS_THE_TESTS,), _list_suspicions(case)),
+        ((Caveat.KNOWS_THE_TESTS,), sorted(case.suspicions, key=lambda each: not each.is_sure)),
         (_PROBES, _note_probes(case)),
         ((Caveat.NOT_ALL_TRIED,), _note_mutants(case)),
         ((Caveat.DEPENDENCIES,), _list_dependencies(case)),
-        ((), [f"new or changed but ignored by git, so no check saw it: {unseen}"] if unseen else ()),
+        ((), FindingKind.UNSEEN.about(case.unseen)),
     )
     told = [(caveats, tuple(part)) for caveats, part in parts]
-    grounds: dict[str, tuple[str, ...]] = {}
+    grounds: dict[str, tuple[Finding, ...]] = {}
     for caveats, part in told:
         grounds |= {caveat: (*grounds.get(caveat, ()), *part) for caveat in caveats if part}
     return tuple(note for _, part in told for note in part), grounds
 
 
-def note_no_tests(case: Case) -> list[str]:
+def _list_overrides(case: Case) -> Iterator[Finding]:
+    for one in case.overrides:
+        yield FindingKind.SKIPPED_ON_REQUEST.of(one.by, one.reason, one.risk, check=one.check)
+
+
+def note_no_tests(case: Case) -> list[Finding]:
     """Return a note if the repository has no tests, before the task and now."""
     known = {run.check.name for run in (*case.before, *case.after)}
     is_known = CheckName.TESTS in {*known, *(override.check for override in case.overrides)}
-    return [] if is_known else ["tests: not run (this repository has none that agentflow can find)"]
+    return [] if is_known else [FindingKind.NO_TESTS.of()]
 
 
-def _no_test_needed(case: Case) -> list[str]:
+def _no_test_needed(case: Case) -> tuple[Finding, ...]:
     """Return what proves a change without which no test fails, or how far that was tried."""
     if case.same_behaviour:
-        return [f"same behaviour: {ProofKind.SAME_BEHAVIOUR.meaning}"]
-    tests = sorted(list_proven_tests(case.probes or ()))
-    return [f"tests only, each fails when the code is broken: {list_some(tests)}"] if tests else []
+        return (FindingKind.SAME_BEHAVIOUR.of(ProofKind.SAME_BEHAVIOUR),)
+    return FindingKind.TESTS_FAIL_BROKEN.about(sorted(list_proven_tests(case.probes or ())))
 
 
-def _not_run(case: Case) -> Iterator[str]:
+def _not_run(case: Case) -> Iterator[Finding]:
     for run in case.after:
+        name, why = run.check.name, case.blocked.get(run.check.name)
         if case.is_blocked(run):
-            yield f"{run.check.name} cannot run here: {run.check.missing or case.blocked[run.check.name]}"
+            yield FindingKind.CANNOT_RUN_HERE.of(run.check.missing or case.blocked[name], check=name)
         elif run.check.left_out:
-            yield f"{run.check.name} cannot run as a whole here: {run.check.left_out}"
-        elif (why := case.blocked.get(run.check.name)) and (names := case.list_unloadable(run)):
-            yield f"{run.check.name} cannot run as a whole here: {list_some(sorted(names))}: {why}"
+            yield FindingKind.CANNOT_RUN_WHOLE.of(run.check.left_out, check=name)
+        elif why and (names := case.list_unloadable(run)):
+            yield FindingKind.CANNOT_RUN_WHOLE.of(why, *sorted(names), check=name)
         elif why:
-            yield f"{run.check.name} could not run here before the task: {why}"
+            yield FindingKind.COULD_NOT_RUN.of(why, check=name)
 
 
-def _count_skipped(case: Case) -> Iterator[str]:
+def _count_skipped(case: Case) -> Iterator[Finding]:
     for run in case.after:
         if run.counts and run.counts.skipped:
             number = run.counts.ran + run.counts.skipped
-            yield f"{run.check.name}: {run.counts.skipped} of {number} skipped"
+            yield FindingKind.SOME_SKIPPED.of(str(run.counts.skipped), str(number), check=run.check.name)
         elif run.evidence and run.counts is None and run.check.name is CheckName.TESTS:
-            yield f"{run.check.name}: {explain_uncounted(run.check)}"
+            yield find_uncounted(run.check)
 
 
-def _list_matched(case: Case) -> Iterator[str]:
+def _list_matched(case: Case) -> Iterator[Finding]:
     for run in case.after:
-        if run.evidence and run.evidence.matched:
-            yield (
-                f"{run.check.name}: cases with another name in each run, known by file, function and number: "
-                f"{list_some(run.evidence.matched)}"
-            )
+        yield from FindingKind.MATCHED.about(
+            run.evidence.matched if run.evidence else (), check=run.check.name
+        )
 
 
-def explain_uncounted(check: Check) -> str:
-    return f"the tests of `{format_command(check.command)}` cannot be counted; only its exit code is known"
+def find_uncounted(check: Check) -> Finding:
+    """Return that only the exit code of a check of tests is known."""
+    return FindingKind.UNCOUNTED.of(format_command(check.command), check=check.name)
 
 
-def _still_red(case: Case) -> Iterator[str]:
+def _still_red(case: Case) -> Iterator[Finding]:
     before = {run.check.name: run for run in case.before if not run.green}
     for run in (run for run in case.after if not case.is_blocked(run)):
-        then = before.get(run.check.name)
+        name, then = run.check.name, before.get(run.check.name)
         if case.is_excused(run):
-            if names := sorted(find_faults(run).keys() - case.list_unloadable(run)):
-                yield f"known to fail: {run.check.name}: {list_some(names)}"
+            known = find_faults(run).keys() - case.list_unloadable(run)
+            yield from FindingKind.KNOWN_TO_FAIL.about(sorted(known), check=name)
         elif then is not None and not run.green and (find_faults(run) or not run.flaky):
-            if names := sorted(find_faults(run).keys() & find_faults(then).keys()):
-                yield f"failed before the task and still fails: {run.check.name}: {list_some(names)}"
-            elif not find_faults(run):
-                yield f"failed before the task and still fails: {run.check.name}"
+            names = sorted(find_faults(run).keys() & find_faults(then).keys())
+            if names or not find_faults(run):
+                yield FindingKind.FAILED_BEFORE.of(*names, check=name)
 
 
-def _find_mixed(case: Case) -> list[str]:
+def _find_mixed(case: Case) -> Iterator[Finding]:
     flaky = {run.evidence.id: run for run in case.runs if run.evidence and run.flaky}
-    return [
-        f"mixed results on the same tree: {list_some(run.flaky)} ({_runs(run)})" for run in flaky.values()
-    ]
+    for evidence, run in flaky.items():
+        yield FindingKind.MIXED_RESULTS.of(evidence, *run.flaky, check=run.check.name)
 
 
-def _runs(run: CheckRun) -> str:
-    assert run.evidence is not None
-    ends = [*(describe_end(each) for each in run.evidence.tries), describe_end(run.evidence)]
-    said = ", then ".join(ends) if len(ends) > 1 else f"{ends[0]}, another result before"
-    return f"{run.evidence.id}: {said}"
-
-
-def _unproven(case: Case) -> list[str]:
+def _unproven(case: Case) -> tuple[Finding, ...]:
     known = frozenset[str]().union(*(run.outcomes.keys() - run.list_ids(*RED) for run in case.before))
     passed = frozenset[str]().union(
         *(run.list_ids(TestOutcome.PASSED) for run in case.select(code=Side.BASE))
     )
-    new = sorted(passed - known)
-    return [f"not evidence, passes without the change: {list_some(new)}"] if new else []
+    return FindingKind.PASSES_WITHOUT.about(sorted(passed - known))
 
 
-def _list_suspicions(case: Case) -> list[str]:
-    ordered = sorted(case.suspicions, key=lambda each: not each.is_sure)
-    return [each.describe() if each.is_sure else f"please review: {each.describe()}" for each in ordered]
-
-
-def _list_dependencies(case: Case) -> Iterator[str]:
+def _list_dependencies(case: Case) -> Iterator[Finding]:
     for each in case.dependencies:
-        yield from (f"please review: {doubt.said}" for doubt in each.doubts)
+        yield from (FindingKind.AS_WORDED.of(doubt.said).replace(is_sure=False) for doubt in each.doubts)
     for each in case.dependencies:
-        told = {"added": each.added, "moved": each.moved, "removed": each.removed}
-        said = [f"{word} {list_some(names)}" for word, names in told.items() if names]
-        said += ["it cannot be read, so what changed is unknown"] if each.damaged else []
-        yield from [f"dependencies in {each.path}: {'; '.join(said)}"] if said else []
-    yield from [f"dependency audit: {case.audit}"] if case.audit else []
+        yield from FindingKind.DEPENDENCY_ADDED.about(each.added, path=each.path)
+        yield from FindingKind.DEPENDENCY_MOVED.about(each.moved, path=each.path)
+        yield from FindingKind.DEPENDENCY_REMOVED.about(each.removed, path=each.path)
+        if each.damaged:
+            yield FindingKind.UNKNOWN_MANIFEST.of(path=each.path)
+    yield from FindingKind.AUDIT.about([case.audit] if case.audit else ())
 
 
-def _note_probes(case: Case) -> Iterator[str]:
-    found, files = case.probes or (), list_some(dict.fromkeys(hunk.path for hunk in case.changed))
+def _note_probes(case: Case) -> Iterator[Finding]:
+    found = case.probes or ()
     if any(each.softened for each in found) and explain_silence(found):
-        yield f"results that pass for whatever a test expects came with the change of {files}"
-    if tests := list_differing(found):
-        yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"
+        yield FindingKind.ANY_RESULT.of(*dict.fromkeys(hunk.path for hunk in case.changed))
+    yield from FindingKind.DIFFERS_ELSEWHERE.about(list_differing(found))
     late = [(each.end is ProbeEnd.UNREADABLE, part) for each in list_late(case) for part in each.subjects]
-    if slow := dict.fromkeys(part for is_unread, part in late if not is_unread):
-        yield f"not checked, out of time: would the checks fail without {list_some(slow)}?"
-    if unread := dict.fromkeys(part for is_unread, part in late if is_unread):
-        yield f"cannot be read, or is nested too deep, to see if anything can fail: {list_some(unread)}"
+    yield from FindingKind.PROBES_LATE.about(dict.fromkeys(part for is_unread, part in late if not is_unread))
+    yield from FindingKind.TOO_DEEP.about(dict.fromkeys(part for is_unread, part in late if is_unread))
     for each in (each for each in found if each.kind is ProbeKind.BROKEN_CODE):
         if each.end is ProbeEnd.SILENT and each.code is Side.BASE:  # the repository's own doing
-            yield f"{each.check}: sees no error in {list_some(each.subjects)}, as before the task"
+            yield FindingKind.SEES_NO_ERROR.of(*each.subjects, check=each.check)
 
 
-def _note_mutants(case: Case) -> Iterator[str]:
+def _note_mutants(case: Case) -> Iterator[Finding]:
     """Yield how many small edits of the changed lines tests notice, where that is not all of them."""
-    told, untried = count_mutants(case.mutants), list_untried(case)
-    is_proof = case.mutants and not find_proof(case)
-    if untried:
-        places = list_some(each.place for each in untried)
-        yield f"not checked, out of time: would a test notice something else in {places}?"
+    untried = (format_place(each.path, each.line, each.end) for each in list_untried(case))
+    yield from FindingKind.MUTANTS_LATE.about(untried)
+    told, is_proof = count_mutants(case.mutants), bool(case.mutants) and not find_proof(case)
     if is_proof or told["not_tried"] or told["killed"] < told["tried"]:
-        without = "no test fails without this change: " if is_proof else ""
-        late = f", {told['not_tried']} not tried for want of time" if told["not_tried"] else ""
-        yield f"{without}{told['killed']} of {told['tried']} mutants killed{late}"
+        kind = FindingKind.MUTANTS_UNTRIED if told["not_tried"] else FindingKind.MUTANTS_KILLED
+        yield from (FindingKind.NONE_FAILS_WITHOUT.of(),) if is_proof else ()
+        yield kind.of(str(told["killed"]), str(told["tried"]), str(told["not_tried"]))

@@ -7,6 +7,7 @@ from anyio import from_thread, to_thread
 
 from agentflow.core.errors import InvalidInput
 from agentflow.core.evidence import RED, Surface
+from agentflow.core.finding import FileKind
 from agentflow.core.record import Record
 from agentflow.core.role import JudgeTest
 from agentflow.core.task import TaskState
@@ -14,7 +15,7 @@ from agentflow.core.test_ids import may_be_test_in
 from agentflow.core.tool import TestSelection, TestsRun
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.some_tests import SomeTests
-from agentflow.verdict.surface import Kind, find_kind
+from agentflow.verdict.surface import find_kind
 from agentflow.workspace.mixed_tree import write_tree_with
 from agentflow.workspace.path_guard import PathGuard
 
@@ -37,7 +38,7 @@ class OwnTests(Record):
         if path in self.context.git.list_paths(task.trees[1]):
             raise InvalidInput(f"{path} exists, and the change is not yours to edit: choose a new name")
         is_hidden = any(part.startswith(".") for part in path.split("/"))
-        if is_hidden or find_kind(path, Surface()) is not Kind.TESTS:
+        if is_hidden or find_kind(path, Surface()) is not FileKind.TESTS:
             raise InvalidInput(f"{path} is no file of tests by its name: write a new one beside the others")
         if len(text) > _MOST_CHARS:
             raise InvalidInput(f"a test file has at most {_MOST_CHARS:,} characters")

@@ -9,6 +9,7 @@ from itertools import accumulate
 from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.repository import PYTEST_SETTINGS
 from agentflow.core.evidence import STALL_SECONDS, CheckRun, Reads, Side, Surface
+from agentflow.core.finding import FileKind
 from agentflow.core.languages import is_document_path, is_source
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
@@ -20,7 +21,6 @@ from agentflow.verdict.mixed_files import is_shared
 from agentflow.verdict.reach import find_check_only, find_holders, find_leads
 from agentflow.verdict.runner import CheckJob
 from agentflow.verdict.surface import (
-    Kind,
     find_kind,
     find_kind_for_verdict,
     find_surface,
@@ -125,7 +125,7 @@ def explain(path: str, surface: Surface) -> ChangedPath:
     """Return the kind of a changed path; what cannot be shown to be product or document is a check."""
     kind = find_kind_for_verdict(path, surface)
     if kind is not None:
-        reason = surface.observed.get(path, kind) if kind is Kind.OBSERVED else kind
+        reason = surface.observed.get(path, kind.words) if kind is FileKind.OBSERVED else kind.words
         return ChangedPath(path=path, kind=PathKind.CHECK, reason=reason)
     is_document = is_document_path(path) and path not in surface.product
     return ChangedPath(
@@ -167,8 +167,6 @@ def _always_imported(text: str) -> frozenset[str]:
     return frozenset(name.partition(".")[0] for name in names)
 
 
-UNREAD = "new, and no check reads it"
-
 _TEXT_BYTES = 200_000
 _MOST_FILES = 20_000
 _DOCTESTS = re.compile(
@@ -204,9 +202,9 @@ def describe_surface(git: Git, task: TaskState) -> tuple[str, ...]:
         return ()
     found: dict[str, list[str]] = {}
     for path in git.list_paths(task.base_tree):
-        kind = find_kind(path, task.surface) or (_SHARED if is_shared(path) else None)
-        if kind is not None:
-            found.setdefault(kind, []).append(path)
+        kind = find_kind(path, task.surface)
+        if kind is not None or is_shared(path):
+            found.setdefault(kind.words if kind else _SHARED, []).append(path)
     gap = (f"not watched, so names alone decide: {task.surface.gap}",) if task.surface.gap else ()
     return (*(f"{kind}: {list_some(paths)}" for kind, paths in found.items()), *gap)
 
@@ -260,7 +258,7 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
         return surface
     new = frozenset(changed & (set(context.git.list_paths(tree)) - set(context.git.list_paths(base))))
     open_ones = {
-        path for path in changed if path in new or find_kind_for_verdict(path, surface) is Kind.UNKNOWN
+        path for path in changed if path in new or find_kind_for_verdict(path, surface) is FileKind.UNKNOWN
     }
     if not open_ones:
         return surface
@@ -270,14 +268,16 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
     checks = {path: why for path, why in found.checks.items() if path in open_ones}
     product = {path: why for path, why in found.product.items() if path in open_ones}
     read = (*surface.read, *product, *(path for path in found.both if path in checks))
+    unread = list[str]()
     if reads is not None:
         rest = sorted(new - checks.keys() - product.keys())
-        unread = [path for path in rest if find_kind_for_verdict(path, surface) is Kind.UNKNOWN]
-        product |= dict.fromkeys(unread, UNREAD)
+        unread = [path for path in rest if find_kind_for_verdict(path, surface) is FileKind.UNKNOWN]
+        product |= dict.fromkeys(unread, "new, and no check reads it")
     return surface.replace(
         observed=surface.observed | checks,
         product=surface.product | product,
         read=read,
+        unread=tuple(unread),
         late=tuple(sorted(checks | product)),
     )
 
@@ -288,6 +288,7 @@ def _forget_late(surface: Surface) -> Surface:
         observed={path: why for path, why in surface.observed.items() if path not in late},
         product={path: why for path, why in surface.product.items() if path not in late},
         read=tuple(path for path in surface.read if path not in late),
+        unread=(),
         late=(),
     )
 
@@ -295,7 +296,7 @@ def _forget_late(surface: Surface) -> Surface:
 def is_open(context: JudgeContext, task: TaskState) -> bool:
     """Return whether the kind of a changed path is known only after the checks ran on it."""
     changed = (each.path for each in context.list_changes(task))
-    return any(find_kind_for_verdict(path, task.surface) is Kind.UNKNOWN for path in changed)
+    return any(find_kind_for_verdict(path, task.surface) is FileKind.UNKNOWN for path in changed)
 
 
 def _runs_doctests(task: TaskState, seen: Observation) -> bool:
@@ -330,7 +331,7 @@ def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None) 
     scripts = {path for path in opened if "." not in path.rpartition("/")[2]}
     texts_of = {*checks, *_MANIFESTS, *scripts}
     wanted = [path for path in paths if is_source(path) or path in texts_of][:_MOST_FILES]
-    wanted = [path for path in wanted if find_kind(path, surface) is not Kind.FIXTURES]
+    wanted = [path for path in wanted if find_kind(path, surface) is not FileKind.FIXTURES]
     texts = git.read_files(tree, wanted, _TEXT_BYTES)
     seen = Observation(files=frozenset(paths), texts=texts, checks=checks)
     return seen.replace(by_code=reads.by_code, opened=reads.opened) if reads is not None else seen

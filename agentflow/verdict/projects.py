@@ -5,13 +5,14 @@ from pathlib import PurePosixPath
 
 from agentflow.checks.repository import PYTEST_SETTINGS
 from agentflow.core.evidence import Check, Surface
+from agentflow.core.finding import FileKind
 from agentflow.core.languages import PYTHON
 from agentflow.core.regex import compile_glob
 from agentflow.redact import list_some
 from agentflow.runners.fitting import fit_command, list_gone_folders
-from agentflow.verdict.surface import Kind, find_kind
+from agentflow.verdict.surface import find_kind
 
-_HOLDING = frozenset({Kind.TESTS, Kind.SETTING, Kind.NAMED})
+_HOLDING = frozenset({FileKind.TESTS, FileKind.SETTING, FileKind.NAMED})
 """The kinds of files that hold tests, or start some."""
 _COLLECTED = tuple(map(compile_glob, PYTHON.tests))
 

@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
+from agentflow.core.finding import Finding, FindingKind
 from agentflow.core.languages import is_source
 from agentflow.core.test_ids import find_id_prefix, may_be_test_in
 from agentflow.core.verdict import (
-    FailReason,
     Hunk,
     MutantEnd,
     MutantResult,
@@ -20,7 +20,6 @@ from agentflow.core.verdict import (
     pick_survivors,
 )
 from agentflow.mutants.operators import Operator
-from agentflow.redact import list_some
 from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case, find_tests
 
@@ -53,39 +52,36 @@ def find_proofs(case: Case) -> tuple[Proof, ...]:
     return tuple(found)
 
 
-def describe_unmet(case: Case) -> str:
-    """Return in words how a change makes no behaviour other, if that is certain; else nothing.
+def find_unmet(case: Case) -> FindingKind | None:
+    """Return how a change makes no behaviour other, if that is certain.
 
     Where checks changed, such as an example that a test reads from a document, a person is asked instead.
     """
     if case.weakened or find_proof(case):
-        return ""
+        return None
     if case.is_renaming:
-        return "only names differ"
+        return FindingKind.ONLY_NAMES
     if case.same_behaviour:
-        return "the program does the same as before"
-    return "only tests changed" if list_proven_tests(case.probes or ()) else ""
+        return FindingKind.SAME_PROGRAM
+    return FindingKind.ONLY_TESTS if list_proven_tests(case.probes or ()) else None
 
 
-def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
+def find_unproved(case: Case, found: Collection[Proof]) -> tuple[Finding, ...]:
     """Return the changed places that nothing proves, each with what would prove it."""
-    if case.wanted is not Wanted.FORM and (met := describe_unmet(case)):
-        return (f"{met}: read the diff, if something else was asked for",)
+    if case.wanted is not Wanted.FORM and (met := find_unmet(case)):
+        return (FindingKind.READ_DIFF.of(met),)
     hunks = _list_open(case, found)
     is_covered = any(each.kind not in (ProofKind.FAIL_TO_PASS, ProofKind.RENAME) for each in found)
     if is_covered or (found and not hunks):
         return ()
     if not found and (survivors := pick_survivors(case.mutants)):
         hunks = tuple(map(_to_hunk, survivors))
-    lines = [f"{hunk.place}: {_explain_wanted(case, hunk)}" for hunk in hunks]
+    places = [_to_unproved(case, hunk) for hunk in hunks]
     unseen = {path: command for path in case.tested if (command := _find_blind_command(case, path))}
-    if not lines:
-        paths = [path for path in case.tested if path not in unseen]
-        lines = [f"{path}: let {_list_new(case, path)} fail when the code is broken" for path in paths]
-    lines += [f"{path}: none of its tests ran: `{unseen[path]}` finds none there" for path in unseen]
-    if not lines:
-        lines = [f"{path}: nothing that runs here shows what it does: read the diff" for path in case.unshown]
-    return tuple(lines) or ("add a test that fails without this change and passes with it",)
+    places = places or [_ask_to_fail(case, path) for path in case.tested if path not in unseen]
+    places += [FindingKind.NONE_RAN.of(command, path=path) for path, command in unseen.items()]
+    shown = places or [FindingKind.NOTHING_SHOWS.of(path=path) for path in case.unshown]
+    return tuple(shown) or (FindingKind.ADD_ANY.of(),)
 
 
 def _list_open(case: Case, found: Collection[Proof]) -> tuple[Hunk, ...]:
@@ -95,7 +91,7 @@ def _list_open(case: Case, found: Collection[Proof]) -> tuple[Hunk, ...]:
 def is_testable(case: Case, found: Collection[Proof]) -> bool:
     """Return whether tests that run here could prove all that is unproved; all else a person has to read."""
     tests, paths = find_tests(case.after), {each.path for each in _list_open(case, found)}
-    if tests is None or case.is_blocked(tests) or (case.wanted is not Wanted.FORM and describe_unmet(case)):
+    if tests is None or case.is_blocked(tests) or (case.wanted is not Wanted.FORM and find_unmet(case)):
         return False
     return bool(paths or case.tested) and all(map(is_source, paths)) and paths.isdisjoint(case.unread)
 
@@ -110,27 +106,34 @@ def _find_blind_command(case: Case, path: str) -> str:
     return "" if is_seen else run.check.command
 
 
-def _list_new(case: Case, path: str) -> str:
-    """Return the names of the new tests of a file, or a general phrase where they are unknown."""
+def _ask_to_fail(case: Case, path: str) -> Finding:
     known = frozenset[str]().union(*(run.outcomes for run in case.before))
     new = sorted(frozenset[str]().union(*(run.outcomes for run in case.after)) - known)
     own = [test for test in new if test.startswith(path) or len(case.tested) == 1]
-    return list_some(own) if own else "each new or changed test"
+    return (FindingKind.LET_FAIL if own else FindingKind.LET_EACH_FAIL).of(*own, path=path)
 
 
-def _explain_wanted(case: Case, hunk: Hunk) -> str:
+def _to_unproved(case: Case, hunk: Hunk) -> Finding:
+    subjects = (hunk.edit,) if hunk.edit else ()
+    return _find_wanted(case, hunk).of(*subjects, path=hunk.path, line=hunk.line).replace(end=hunk.end)
+
+
+def _find_wanted(case: Case, hunk: Hunk) -> FindingKind:
+    """Return what would prove a place."""
     if hunk.path in case.unread:
-        return "nothing that runs here reads this new file: look at it yourself, or add a test that needs it"
+        return FindingKind.UNREAD_FILE
     if any(each.path == hunk.path and (each.added or each.moved) for each in case.dependencies):
-        return "no test sees which version is named: install it, run the tests, and read what is new in it"
+        return FindingKind.VERSION_UNSEEN
     if case.wanted is Wanted.FORM and hunk in case.changed:  # a refactoring passes on both sides
         mine = [
             each for each in case.mutants if each.path == hunk.path and hunk.line <= each.line <= hunk.end
         ]
         if any(each.outcome in _LATE for each in mine) and not any(each.is_unnoticed for each in mine):
-            return "not all small edits of it could be tried in time: read the diff"
-        return "add a test that notices what it does, and passes before and after"
-    return hunk.wanted
+            return FindingKind.EDITS_UNTRIED
+        return FindingKind.ADD_NOTICING
+    if not hunk.edit:
+        return FindingKind.ADD_FAILING
+    return FindingKind.UNNOTICED if hunk.code is Side.FINAL else FindingKind.UNNOTICED_BEFORE
 
 
 def _evidence(runs: Iterable[CheckRun], names: Iterable[str]) -> tuple[str, ...]:
@@ -216,19 +219,19 @@ def find_unloaded_tests(before: CheckRun, now: CheckRun) -> frozenset[str]:
     return frozenset(test for test in before.tests_with_result if scopes and test.startswith(scopes))
 
 
-def explain_silence(results: _Results | None) -> tuple[str, ...]:
+def explain_silence(results: _Results | None) -> tuple[Finding, ...]:
     """Return why no result of the tests can be trusted."""
     tests = CheckName.TESTS
     if results is None:
-        return (FailReason.NOT_TRIED.of(check=tests),)
+        return (FindingKind.NOT_TRIED.of(check=tests),)
     oracles = [each for each in results if each.kind is ProbeKind.ORACLE]
     softened = dict.fromkeys(said for each in oracles if each.code is Side.FINAL for said in each.softened)
     is_news = not any(each.softened for each in oracles if each.code is Side.BASE)
-    reasons = [FailReason.PASSES_ANYHOW.of(list_some(softened), check=tests)] if softened and is_news else []
+    reasons = [*FindingKind.PASSES_ANYHOW.about(softened if is_news else (), check=tests)]
     canaries = {each.code: each.end for each in results if each.kind is ProbeKind.CANARY}
     is_told_before = canaries.get(Side.BASE) is ProbeEnd.RED_AS_IT_MUST
     if canaries.get(Side.FINAL) is ProbeEnd.SILENT and is_told_before:
-        reasons.append(FailReason.KEEPS_SILENT.of(check=tests))
+        reasons.append(FindingKind.KEEPS_SILENT.of(check=tests))
     return tuple(reasons)
 
 
@@ -242,17 +245,13 @@ def list_proven_tests(results: _Results) -> frozenset[str]:
     return frozenset() if is_left or not is_clear else proven
 
 
-def find_blind_checks(results: _Results, changed: Iterable[str]) -> tuple[str, ...]:
-    """Return the checks that saw errors in the old code and miss them in the new code."""
+def find_blind_checks(results: _Results) -> Iterator[Finding]:
+    """Yield the checks that saw errors in the old code and miss them in the new code."""
     of_code = [each for each in results if each.kind is ProbeKind.BROKEN_CODE]
     broken = [each for each in of_code if each.check is not CheckName.TESTS]
     now = {each.check: each for each in broken if each.code is Side.FINAL and each.end is ProbeEnd.SILENT}
     red = [each.check for each in broken if each.code is Side.BASE and each.end is ProbeEnd.RED_AS_IT_MUST]
-    lines = [(name, list_some(now[name].subjects)) for name in red if name in now]
-    by = list_some(changed)
-    return tuple(
-        f"{name}: no longer sees an error in {files}, with the change of {by}" for name, files in lines
-    )
+    yield from (FindingKind.SEES_LESS.of(*now[name].subjects, check=name) for name in red if name in now)
 
 
 def list_hunks(case: Case) -> tuple[Hunk, ...]:
@@ -267,9 +266,8 @@ def list_hunks(case: Case) -> tuple[Hunk, ...]:
 
 
 def _to_hunk(survivor: MutantResult) -> Hunk:
-    before = ", in the code that the change took away" if survivor.code is Side.BASE else ""
-    wanted = f"no test notices {survivor.edit}{before}"
-    return Hunk(path=survivor.path, line=survivor.line, end=survivor.line, wanted=wanted)
+    line = survivor.line
+    return Hunk(path=survivor.path, line=line, end=line, edit=survivor.edit, code=survivor.code)
 
 
 def is_pinned(mutants: Collection[MutantResult]) -> bool:

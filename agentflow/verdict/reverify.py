@@ -52,6 +52,7 @@ from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.projects import find_added_projects, list_tests
 from agentflow.verdict.runner import Place
 from agentflow.verdict.surface import find_surface, is_kept_original
+from agentflow.wording import describe_all
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import list_unchanged, mark_ignored
 from agentflow.workspace.path_guard import PathGuard
@@ -310,14 +311,15 @@ class Examination:
         found = judge(self._case(recorded))
         ending = conclude(task)
         unsaid = sorted({*found.caveats} - {*recorded.caveats})
-        known = {*recorded.weakened, *recorded.approvals}
-        unnamed = [line for line in (*found.weakened, *found.approvals) if line not in known]
+        unnamed = [each for each in found.weakened if not each.is_among(recorded.weakened)]
+        unapproved = found.approval is not None and found.approval != recorded.approval
         unlisted = sorted({*task.options.known_failures} - {*self._copies.said.known})
         problems = [
             *problems,
-            *found.reasons,
+            *describe_all(found.reasons),
             *(f"the record leaves out the caveat {caveat}" for caveat in unsaid),
-            *(f"the record leaves out that {line}" for line in unnamed),
+            *(f"the record leaves out that {line}" for line in describe_all(unnamed)),
+            *(["the record leaves out an approval of changed checks"] if unapproved else []),
             *(f"{test} is in no trusted {KNOWN_FAILURES}" for test in unlisted),
         ]
         if task.status in _VERIFIED and task.status is not ending.status:

@@ -3,14 +3,13 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from functools import cache, lru_cache
 from types import MappingProxyType
 
 from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, find_dot_folder
-from agentflow.core.check_command import split_command
 from agentflow.core.evidence import Check, Surface
+from agentflow.core.finding import FileKind
 from agentflow.core.languages import (
     GO,
     PYTHON,
@@ -28,31 +27,16 @@ from agentflow.verdict.reach import find_declared, find_leads
 from agentflow.verdict.syntax import list_module_paths
 from agentflow.workspace.mixed_tree import ChangedTexts
 
-
-class Kind(StrEnum):
-    """The reason why a file is a check file, as a report says it."""
-
-    TESTS = "tests"
-    FIXTURES = "fixtures and snapshots"
-    RUNNER = "settings of a checker"
-    START = "code that runs before any test"
-    BUILD = "build and CI"
-    NAMED = "script, plugin or helper of the checks"
-    OBSERVED = "test code, because only tests use it"
-    UNKNOWN = "nothing shows that it is product"
-    SETTING = "the user's settings"
-
-
-_GLOBS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
+_GLOBS: Mapping[FileKind, tuple[str, ...]] = MappingProxyType(
     {
-        Kind.START: gather(lambda each: each.first),
-        Kind.FIXTURES: (
+        FileKind.START: gather(lambda each: each.first),
+        FileKind.FIXTURES: (
             *("**/__snapshots__/**", "**/{fixtures,testdata,test_data,cassettes}/**"),
             *("*.snap", "*.ambr", "*.approved.*"),
         ),
-        Kind.TESTS: TEST_PATHS,
-        Kind.RUNNER: (*gather(lambda each: each.settings), ".pre-commit-config.yaml"),
-        Kind.BUILD: (
+        FileKind.TESTS: TEST_PATHS,
+        FileKind.RUNNER: (*gather(lambda each: each.settings), ".pre-commit-config.yaml"),
+        FileKind.BUILD: (
             *("{GNUm,M,m}akefile", "*.mk", "{J,j}ustfile", "Taskfile.y{,a}ml"),
             *(".github/**", ".gitlab-ci.yml", ".circleci/**", ".travis.yml", "azure-pipelines.yml"),
             *gather(lambda each: each.builds),
@@ -87,30 +71,34 @@ _MODULE = regex(r"[A-Za-z_][\w.]*")
 _RULE = regex(r"(?m)^([^\s#:=][^\n:=]*):(?!=)([^\n]*(?:\n\t[^\n]*)*)")
 
 
-def find_kind(path: str, surface: Surface) -> Kind | None:
+def find_kind(path: str, surface: Surface) -> FileKind | None:
     """Return why a path is a check file; None for any other path."""
     if surface.removed and _any(surface.removed).fullmatch(path):
         return None
     if surface.added and _any(surface.added).fullmatch(path):
-        return Kind.SETTING
+        return FileKind.SETTING
     if path in surface.named:
-        return Kind.NAMED
+        return FileKind.NAMED
     kind = _usual(path)
     if kind is None and (name := find_import_name(path)) in _TAKEN and name not in surface.own:
-        return Kind.START
-    if kind is Kind.TESTS and path.endswith(".py") and find_dot_folder(path) not in ("", *surface.folders):
+        return FileKind.START
+    if (
+        kind is FileKind.TESTS
+        and path.endswith(".py")
+        and find_dot_folder(path) not in ("", *surface.folders)
+    ):
         return None
-    return Kind.OBSERVED if kind is None and path in surface.observed else kind
+    return FileKind.OBSERVED if kind is None and path in surface.observed else kind
 
 
-def find_kind_for_verdict(path: str, surface: Surface) -> Kind | None:
+def find_kind_for_verdict(path: str, surface: Surface) -> FileKind | None:
     """Return why a changed path counts as a check file; a path not shown to be product does."""
     kind = find_kind(path, surface)
     is_told = kind is not None or path in surface.product or not surface.is_watched
     if is_told or (surface.removed and _any(surface.removed).fullmatch(path)):
         return kind
     is_known = is_source(path) or is_document_path(path) or is_shared(path) or find_manifest(path)
-    return None if is_known else Kind.UNKNOWN
+    return None if is_known else FileKind.UNKNOWN
 
 
 def is_kept_original(surface: Surface, path: str) -> bool:
@@ -123,9 +111,9 @@ def is_check_file(surface: Surface, path: str) -> bool:
 
 
 @lru_cache(maxsize=100_000)
-def _usual(path: str) -> Kind | None:
+def _usual(path: str) -> FileKind | None:
     found = _pattern_of_kinds().fullmatch(path)
-    return Kind[found.lastgroup] if found and found.lastgroup else None
+    return FileKind[found.lastgroup] if found and found.lastgroup else None
 
 
 def find_import_name(path: str) -> str:
@@ -158,7 +146,7 @@ def find_surface(
     lines = tuple(
         (part.folder, line)
         for check in checks
-        for part in split_command(check.command)
+        for part in check.parts
         for line in _expand(repository, part.command)
     )
     named = {*_list_programs(repository, lines), *_find_started(repository, lines), *_plugins(repository)}

@@ -9,7 +9,7 @@ from agentflow.core.evidence import CheckName, Side, describe_counts
 from agentflow.core.messages import Stop
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase
-from agentflow.core.verdict import ProbeEnd, describe_probe
+from agentflow.core.verdict import ProbeEnd
 from agentflow.redact import format_count, list_some, to_one_line
 from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
@@ -108,7 +108,9 @@ def _split_message(event: events.PhaseEnded) -> list[str]:
 def _draw_phase_in_short(event: events.PhaseEnded, memory: Memory) -> Iterator[Row]:
     checks = "; ".join(f"{name}: {shown}" for name, shown in memory.results.items())
     is_failed, is_first = event.status is GateStatus.FAILED, event.phase is Phase.REFINEMENT
-    told = _split_message(event) if is_failed or not checks else [checks]
+    # the reviewer works beside the checks, and says something else than they do
+    says_itself = is_failed or not checks or event.phase is Phase.REVIEW
+    told = _split_message(event) if says_itself else [checks]
     mark = span("· ", Style.DIM) if is_first and not is_failed else mark_gate(event.status)
     head = span("before the change" if is_first else str(event.phase), Style.BOLD)
     first = f": {told[0]}" if told and told[0] else ""
@@ -306,7 +308,7 @@ def _tell_notice(
             style = Style.WARN if event.end is ProbeEnd.SILENT else Style.DIM
             about = to_one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
             side = describe_sides(Side.FINAL, event.code)
-            text = span(f"probe {event.kind}  {about}{side}  {describe_probe(event.end)}", style)
+            text = span(f"probe {event.kind}  {about}{side}  {event.end.words}", style)
             yield span(f"    {_MARKS[style]}", style), text, _draw_seconds(event.seconds)
         case events.Warned():
             yield span("! ", Style.WARN), span(to_one_line(event.message, _WARNING), Style.WARN)

@@ -16,6 +16,7 @@ from agentflow.view.status import check_rows, draw_diff_row, draw_fact, draw_pen
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
 from agentflow.view.words import Detail, mark_style, style_status
+from agentflow.wording import describe_all
 
 _DIFF_LINES = 40
 _DIFF_WIDTH = 160
@@ -222,7 +223,7 @@ def _draw_more_files(files: tuple[FileDiff, ...]) -> Iterator[Line]:
 
 def _draw_failure(failure: Failure) -> Iterator[Line]:
     where = "checks" if failure.phase is Phase.VERIFICATION else failure.phase
-    for number, reason in enumerate(failure.reasons[:_PER_FAILURE]):
+    for number, reason in enumerate(describe_all(failure.reasons[:_PER_FAILURE])):
         lead = f"iteration {failure.iteration} failed ({where}): " if number == 0 else "  "
         mark = span("  ✗ ", Style.BAD) if number == 0 else "    "
         yield line(mark, lead + to_one_line(reason, _REASON), hang=6)

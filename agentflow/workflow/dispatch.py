@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
 from agentflow.core.events import Answered, Classified, Retried, Warned
+from agentflow.core.finding import FindingKind
 from agentflow.core.fold import DELEGATE
 from agentflow.core.languages import is_document_path
 from agentflow.core.messages import Speaker, Stop, Usage, sum_usage
@@ -13,7 +14,6 @@ from agentflow.core.role import Change
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
-from agentflow.core.verdict import FailReason
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.model.tiers import REPAIR
 from agentflow.report.report import end_without_answer
@@ -364,7 +364,7 @@ def accept(crew: Crew, task: TaskState, agent: str) -> TaskState:
         return end_in_phase(task, phase, ending)
     is_unchanged = task.tree == task.session.start_tree or not crew.list_changes(task)
     if phase is Phase.IMPLEMENTATION and task.change is not None and is_unchanged:
-        said = f"{FailReason.NOTHING_CHANGED.of()}; the {ROLE_OF[phase]} says:\n{task.change.summary}"
+        said = f"{FindingKind.NOTHING_CHANGED.words}; the {ROLE_OF[phase]} says:\n{task.change.summary}"
         return end_in_phase(task, phase, fail(said), agent=agent)
     if phase is Phase.PLANNING and task.plan and (item := _find_unconfirmed(crew, task)):
         crew.store.write_plan(item.id, task.plan)

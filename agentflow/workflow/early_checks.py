@@ -23,9 +23,10 @@ from agentflow.redact import redact_text
 from agentflow.routing.clauses import is_only_about_checks
 from agentflow.settings import find_folders
 from agentflow.verdict.case import find_faults
-from agentflow.verdict.notes import explain_uncounted
+from agentflow.verdict.notes import find_uncounted
 from agentflow.verdict.paths import examine_base
 from agentflow.verdict.target_tests import find_target_tests
+from agentflow.wording import describe
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.gates import format_check
 from agentflow.workflow.task_prompt import write_base_news
@@ -215,7 +216,7 @@ def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
             end = describe_end(run.evidence)
             yield f"{name} fails before the change, without a failing test or finding: {end}{cost}"
         elif name is CheckName.TESTS and run.green and run.counts is None:
-            yield f"{explain_uncounted(run.check)}; {at_best}"
+            yield f"{describe(find_uncounted(run.check))}; {at_best}"
 
 
 _GRACE_SECONDS = 0.5

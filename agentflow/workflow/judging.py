@@ -1,18 +1,19 @@
 """Review and verification of one unchanging tree, and the approval of changed checks by a person."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from agentflow.core.errors import Exit
-from agentflow.core.evidence import CheckRun, describe_end, summarize_evidence
+from agentflow.core.evidence import CheckRun, summarize_evidence
+from agentflow.core.finding import Finding, FindingKind
 from agentflow.core.pending import Answer, PendingKind
 from agentflow.core.role import Claim
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Failure, GateStatus, JudgesChoice, Phase, Status, TaskState
 from agentflow.core.verdict import Verdict
 from agentflow.routing.route import JUDGING, is_to_be_proved
-from agentflow.verdict.case import Case, describe_drift, find_faults
+from agentflow.verdict.case import Case, find_faults, list_drift
 from agentflow.verdict.diff.inspection import make_approval_id
 from agentflow.verdict.doubts import describe_proof, find_doubts
 from agentflow.verdict.ending import end_without_result
@@ -26,6 +27,7 @@ from agentflow.verdict.gather import (
 )
 from agentflow.verdict.judge import add_role_caveats, doubt, judge, list_objections, lower_verdict
 from agentflow.verdict.runner import run_apart, run_together
+from agentflow.wording import describe_all, list_lines
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch
 from agentflow.workflow.gates import (
@@ -104,7 +106,7 @@ async def _choose_judges(crew: Crew, case: Case, able: tuple[Phase, ...]) -> Jud
     case = gather_case(crew.judging, task)
     verdict = judge(case)
     if not (verdict.passed or verdict.to_approve):
-        return JudgesChoice(asked=False, why=verdict.reasons)
+        return JudgesChoice(asked=False, why=describe_all(verdict.reasons))
     if is_to_be_proved(task.replace(verdict=verdict)):
         return JudgesChoice(asked=False, why=("a proving round comes first",))
     if why := ask(task, case, verdict):
@@ -174,7 +176,7 @@ def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) 
     for phase in (phase for phase in JUDGING if task.get_gate(phase).status is not GateStatus.SKIPPED):
         known = failed.get(phase)
         status = GateStatus.FAILED if known else GateStatus.SKIPPED
-        message = "\n".join(f"- {reason}" for reason in known.reasons) if known else _NOTHING_NEW
+        message = list_lines(known.reasons) if known else _NOTHING_NEW
         task = decide_gate(task, status, message, phase=phase)
     if known := failed.get(Phase.VERIFICATION):
         verdict = verdict.replace(passed=False, reasons=known.reasons, caveats=())
@@ -186,7 +188,7 @@ def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) 
 def _fail_unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
     verdict = judge(gather_case(crew.judging, task))
     for phase in phases:
-        task = decide_gate(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
+        task = decide_gate(task, GateStatus.FAILED, list_lines(verdict.reasons), phase=phase)
     return add_failure(task.replace(verdict=verdict), phases[0], verdict.reasons)
 
 
@@ -203,10 +205,10 @@ def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
     issues = len(task.review.issues)
     said = f"- {task.review.verdict}, {issues} issue{'' if issues == 1 else 's'}"
     reasons = () if task.reads_only else list_objections(task.review, task.flagged_issues)
-    reasons = (*describe_drift(find_drift(crew.judging, task), find_altered(crew.judging, task)), *reasons)
+    reasons = (*list_drift(find_drift(crew.judging, task), find_altered(crew.judging, task)), *reasons)
     if not reasons:
         return decide_gate(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
-    message = "\n".join((said, *(f"- {reason}" for reason in reasons)))
+    message = f"{said}\n{list_lines(reasons)}"
     task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.REVIEW)
     return add_failure(task, Phase.REVIEW, reasons)
 
@@ -219,7 +221,7 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
         task = ask_approval(crew, task.replace(verdict=verdict))
         return task if task.pending else _decide_gate(crew, task, verdict, run)
     if verdict.passed and run is not None and run.outcome in _WRONG_FORM:
-        verdict = doubt(verdict, end_without_result(run).reason)
+        verdict = doubt(verdict, FindingKind.AS_WORDED.of(end_without_result(run).reason))
     elif verdict.passed and run is not None:
         if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:
             return end_in_phase(task, Phase.VERIFICATION, end_without_result(run), agent=run.head.agent)
@@ -238,7 +240,7 @@ def ask_approval(crew: Crew, task: TaskState) -> TaskState:
     before = [f"{run.check.name} {_describe_run(run)}" for run in crew.checking.find_runs(task.held)]
     asked = {
         "why": task.change.summary if task.change else "",
-        "changes": list(weakened),
+        "changes": list(describe_all(weakened)),
         "before": before,
         "diff": crew.git.make_diff(*task.trees, *paths)[:MAX_DIFF_CHARS] if paths else "",
     }
@@ -261,18 +263,17 @@ def _decide_gate(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None)
             message += f"\n- {task.judges.describe()}"
         return decide_gate(task, GateStatus.PASSED, message, agent=agent, phase=Phase.VERIFICATION)
     red = [run for run in crew.checking.find_runs(task.final) if not run.green]
-    message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *map(format_check, red)))
+    message = "\n".join((list_lines(verdict.reasons), *map(format_check, red)))
     task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.VERIFICATION)
     return add_failure(task, Phase.VERIFICATION, verdict.reasons, red)
 
 
 def add_failure(
-    task: TaskState, phase: Phase, reasons: tuple[str, ...], red: Sequence[CheckRun] = ()
+    task: TaskState, phase: Phase, reasons: tuple[Finding, ...], red: Sequence[CheckRun] = ()
 ) -> TaskState:
     """Return the task with one more failure for the implementer's next prompt.
 
-    Its signature comes from data alone: the words of a hanging check have its seconds, those of a judge
-    are new each time.
+    Its signature leaves out its reasons: a hanging check has other seconds each time, a judge other words.
     """
     judge: object = task.judgement and task.judgement.verdict
     is_judged = phase is Phase.VERIFICATION and judge is Claim.FAILED
@@ -292,15 +293,17 @@ def add_failure(
 
 
 def _identify(run: CheckRun) -> tuple[str, ...]:
-    end = describe_end(run.evidence) if run.evidence else ""
-    return (run.check.name, run.check.command, end, *sorted(find_faults(run)))
+    end = (run.evidence.timed_out or run.evidence.exit_code) if run.evidence else None
+    return (run.check.name, run.check.command, str(end), *sorted(find_faults(run)))
 
 
 def _describe_run(run: CheckRun) -> str:
     return summarize_evidence(run.evidence) if run.evidence else f"not run ({run.check.missing})"
 
 
-def _end_tampered(answer: Answer, weakened: Sequence[str]) -> Ending:
+def _end_tampered(answer: Answer, weakened: Iterable[Finding]) -> Ending:
     why = f" ({answer.text})" if answer.text else ""
-    reason = "\n".join((f"the checks were changed, not approved by {answer.author}{why}:", *weakened))
+    reason = "\n".join(
+        (f"the checks were changed, not approved by {answer.author}{why}:", *describe_all(weakened))
+    )
     return Ending(status=Status.TAMPERED, exit_code=Exit.TAMPERED, reason=reason)

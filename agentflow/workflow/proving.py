@@ -3,6 +3,7 @@
 import anyio
 
 from agentflow.core.events import PhaseEnded
+from agentflow.core.finding import FindingKind
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.redact import to_one_line
 from agentflow.routing.route import JUDGING, is_to_be_proved
@@ -33,7 +34,7 @@ def skip_proving(task: TaskState) -> TaskState:
     short = [f"{share:.0%} of {name}" for name, share in used.items() if share > 1 - _LEAST_LEFT]
     if not short:
         return task
-    note = f"no proving round: {', '.join(short)} is used"
+    note = FindingKind.NO_PROVING_ROUND.of(*short)
     verdict = task.verdict.replace(notes=(*task.verdict.notes, note))
     return task.replace(prove_rounds=task.proving, verdict=verdict)
 
@@ -65,7 +66,7 @@ def keep_standing(crew: Crew, task: TaskState, ending: Ending) -> tuple[TaskStat
         reason = f"{ending.reason}; the files before the proving round cannot be restored: {error}"
         return task, ending.replace(reason=reason)
     why = to_one_line(ending.reason, _REASON)
-    note = f"proving round {task.proving} was undone, the change before it stands: {why}"
+    note = FindingKind.ROUND_UNDONE.of(str(task.proving), why)
     verdict = stands.verdict.replace(notes=(*stands.verdict.notes, note))
     kept = {**stands.state, "verdict": verdict, "iteration": task.iteration}
     told, task = task.gates, task.replace(**kept, stands=None, pending=())

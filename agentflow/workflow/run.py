@@ -27,8 +27,9 @@ from agentflow.report.report import format_report, has_document, write_document
 from agentflow.routing.route import JUDGING, enter_phase, find_next_phase, list_phases_beside
 from agentflow.store.ledger import hash_file
 from agentflow.store.reading import find_last_write_time, load_events
-from agentflow.verdict.case import describe_drift, find_hook_files
+from agentflow.verdict.case import find_hook_files, list_drift
 from agentflow.verdict.ending import conclude, fail
+from agentflow.wording import describe_all
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import work
@@ -116,7 +117,7 @@ async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
         crew.snapshots.hold()
     crew.store.save(task)
     if task.proving > begun and task.stands is not None:
-        places = task.stands.verdict.unproved
+        places = describe_all(task.stands.verdict.unproved)
         crew.store.emit(ProvingStarted(round=task.proving, rounds=task.options.prove_rounds, places=places))
     if phase is Phase.COMPLETE:
         return await PHASES[phase](crew, task)
@@ -257,12 +258,12 @@ def _check_drift(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
     assert task.verdict is not None
     apart = find_hook_files(seen)
     changes = tuple(each for each in crew.git.list_changes(task.tree, seen.tree) if each.path not in apart)
-    reasons = tuple(describe_drift(changes, ()))
+    reasons = tuple(list_drift(changes, ()))
     if not reasons:
         if paths := [each.path for each in changes]:
             crew.store.emit(Warned(message=f"new after the checks: {list_some(paths)}"))
         return task.replace(hook_files=seen.hook_files)
-    ending = fail("; ".join(reasons))
+    ending = fail("; ".join(describe_all(reasons)))
     verdict = task.verdict.replace(passed=False, reasons=reasons, caveats=())
     return seen.replace(ending=ending, status=ending.status, verdict=verdict)
 

@@ -5,6 +5,7 @@ from functools import partial
 
 from agentflow.core.errors import Exit, Halted, ModelError, ModelRefused, ModelRejected
 from agentflow.core.events import Warned
+from agentflow.core.finding import FindingKind
 from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.points import (
@@ -21,7 +22,7 @@ from agentflow.core.points import (
 )
 from agentflow.core.record import Record
 from agentflow.core.task import Instruction, Phase, Status, TaskState
-from agentflow.core.verdict import FailReason, Verdict
+from agentflow.core.verdict import Verdict
 from agentflow.loop.lifecycle import MAX_BLOCKS
 from agentflow.memory.keep import recall_for_task
 from agentflow.redact import redact_text, to_one_line
@@ -142,7 +143,7 @@ async def ask_stop_hooks(crew: Crew, task: TaskState, verdict: Verdict) -> tuple
     if count > MAX_BLOCKS:
         ending = block(f"Stop hooks blocked {MAX_BLOCKS} times: {wanted}")
         return task.replace(ending=ending), verdict
-    reason = FailReason.STOPPED_BY_HOOK.of(f"{count} of {MAX_BLOCKS}: {wanted}")
+    reason = FindingKind.STOPPED_BY_HOOK.of(str(count), str(MAX_BLOCKS), wanted)
     return task.replace(stop_blocks=count), verdict.replace(passed=False, reasons=(reason,), caveats=())
 
 

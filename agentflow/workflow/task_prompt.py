@@ -13,6 +13,7 @@ from agentflow.core.evidence import (
     find_same_check,
     summarize_evidence,
 )
+from agentflow.core.finding import FileKind
 from agentflow.core.regex import regex
 from agentflow.core.role import Limits, Plan, Role, describe_results
 from agentflow.core.routing import ROLE_OF, Access
@@ -25,7 +26,8 @@ from agentflow.routing.route import JUDGING
 from agentflow.runners.selection import describe_one_test
 from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH
-from agentflow.verdict.surface import Kind, find_kind
+from agentflow.verdict.surface import find_kind
+from agentflow.wording import list_lines
 
 MAX_DIFF_CHARS = 20_000
 TAIL_LINES = 20
@@ -127,8 +129,7 @@ def write_proving_prompt(task: TaskState, _material: Material) -> str:
     if not task.is_proving or task.stands is None:
         return ""
     head = f"# Proving round {task.proving} of {task.options.prove_rounds}\n{read_prompt('proving.md')}"
-    places = (f"- {line}" for line in task.stands.verdict.unproved)
-    return "\n".join((head, "", "## No test notices", *places))
+    return "\n".join((head, "", "## No test notices", list_lines(task.stands.verdict.unproved)))
 
 
 def write_opening(task: TaskState, phase: Phase, material: Material) -> str:
@@ -296,8 +297,8 @@ def _list_judging_parts(task: TaskState, phase: Phase, material: Material) -> tu
 
     The verifier reads the tests of the change once its own are written.
     """
-    said = [f"- {reason}" for failure in task.failures for reason in failure.reasons]
-    failed = "\n".join(("## Why it was sent back before", *dict.fromkeys(said))) if said else ""
+    reasons = [reason for failure in task.failures for reason in failure.reasons]
+    failed = f"## Why it was sent back before\n{list_lines(reasons)}" if reasons else ""
     tests = _format_excerpts(task.replace(cited=()), material, whole=False)
     plan, claims = _format_plan(task.plan), _compare_claims(task, material)
     shown = tuple(run for run in material.runs if run.code is Side.FINAL and not run.again)
@@ -316,7 +317,7 @@ def _split_diff(task: TaskState, diff: str) -> tuple[str, str]:
     parts: tuple[list[str], list[str]] = ([], [])
     for part in _FILE.split(diff):
         found = _FILE_NAME.match(part)
-        is_test = found is not None and find_kind(found["path"], task.surface) is Kind.TESTS
+        is_test = found is not None and find_kind(found["path"], task.surface) is FileKind.TESTS
         parts[is_test].append(part)
     return "".join(parts[False]), "".join(parts[True])
 
@@ -463,7 +464,6 @@ def _format_failures(task: TaskState, material: Material) -> tuple[str, ...]:
 
 
 def _format_failure(failure: Failure, material: Material, form: _FormatCheck = _format_check) -> str:
-    reasons = [f"- {reason}" for reason in failure.reasons]
     red = (run for run in material.recall(failure.evidence) if not run.green)
     by = f" in {failure.phase}" if failure.phase is Phase.REVIEW else ""
     heading = f"## Iteration {failure.iteration} failed{by}"
@@ -472,7 +472,8 @@ def _format_failure(failure: Failure, material: Material, form: _FormatCheck = _
         f"{fence_text(each.text.rstrip())}\n{each.said}".rstrip()
         for each in failure.tests
     )
-    return "\n".join((heading, *reasons, *(form(run, material) for run in red), *tests))
+    shown = (form(run, material) for run in red)
+    return "\n".join((heading, list_lines(failure.reasons), *shown, *tests))
 
 
 def quote_diff(title: str, diff: str) -> str:

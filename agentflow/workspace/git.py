@@ -342,7 +342,7 @@ def _to_git(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
     if len(said) != 4 + len(_PLACES):
         raise ConfigError(f"the folder of the repository of {start} has a line break in its name")
     root = Path(said[0]).resolve()
-    if not _is_text(str(root)):
+    if str(root) != str(root).encode("utf-8", "replace").decode():
         raise ConfigError(
             f"the folder {spell_bytes(os.fsencode(root))} has a name that is not UTF-8", hint="rename it"
         )
@@ -441,7 +441,3 @@ def _to_text(content: bytes) -> str:
     found = decode_file(content)
     is_sure = found.encoding in (UTF8, find_declared_encoding(found.text)) and not found.is_broken
     return found.mark.decode() + found.text if is_sure else spell_bytes(content)
-
-
-def _is_text(name: str) -> bool:
-    return name == name.encode("utf-8", "replace").decode()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from agentflow.core.finding import Finding, FindingKind
 from agentflow.core.languages import gather
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import spell_bytes
@@ -144,7 +145,7 @@ def mark_ignored(git: Git, entries: Iterable[str]) -> dict[str, str]:
 def list_unchanged(
     entries: Iterable[str], before: Mapping[str, str], now: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the unchanged entries, and every environment, whose changes `describe_changes` names."""
+    """Return the unchanged entries, and every environment, whose changes `list_program_changes` names."""
     return tuple(
         entry
         for entry in entries
@@ -160,15 +161,16 @@ def list_unseen(entries: Iterable[str], before: Mapping[str, str], now: Mapping[
     return tuple(_to_text(entry) for entry in named if entry not in seen)
 
 
-def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what was installed, removed or changed where programs of checks lie, as lines for people."""
+def list_program_changes(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return what was installed, removed or changed where programs of checks lie."""
     before, now = (
         {path: mark for path, mark in marks.items() if _in_environment(path)} for marks in (before, now)
     )
-    gone = [f"{path} was removed" for path in before.keys() - now.keys()]
-    new = [f"{path} is new" for path in now.keys() - before.keys()]
-    changed = [f"{path} changed" for path in before.keys() & now.keys() if before[path] != now[path]]
-    return tuple(f"{said}: checks may run it" for said in sorted([*gone, *new, *changed]))
+    ends = dict.fromkeys(before.keys() - now.keys(), FindingKind.PROGRAM_GONE)
+    ends |= dict.fromkeys(now.keys() - before.keys(), FindingKind.PROGRAM_NEW)
+    both = before.keys() & now.keys()
+    ends |= {path: FindingKind.PROGRAM_CHANGED for path in both if before[path] != now[path]}
+    return tuple(ends[path].of(path=path) for path in sorted(ends))
 
 
 def _in_environment(path: str) -> bool:

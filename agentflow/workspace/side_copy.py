@@ -106,15 +106,12 @@ def _make_copy(stage: WorkingCopy, git: Git, masked: tuple[Path, ...], folder: P
     _lay_policy(git.root / ".claude", place / ".claude")
     for each in masked:
         if each.is_relative_to(git.root):
-            _empty(place / each.relative_to(git.root))
+            hidden = place / each.relative_to(git.root)
+            if hidden.is_file() and not hidden.is_symlink():
+                hidden.unlink()
+                hidden.touch()
     copied = git.switch_to_copy(place, stage.view.shown)
     return _CopyRecord(tree=copied.write_tree(), shown=stage.view.shown, start=take_snapshot(copied))
-
-
-def _empty(place: Path) -> None:
-    if place.is_file() and not place.is_symlink():
-        place.unlink()
-        place.touch()
 
 
 def _lay_policy(source: Path, place: Path) -> None:

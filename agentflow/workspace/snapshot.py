@@ -37,8 +37,6 @@ FileEntries = Mapping[str, FileEntry]
 
 
 class FileSnapshot(Record):
-    """All files at one moment."""
-
     tree: str
     modes: dict[str, int] = {}
     """Of those whose mode is not what git would give them."""
@@ -65,7 +63,6 @@ def take_commit_snapshot(git: Git) -> FileSnapshot | None:
 
 
 def to_snapshot(git: Git, files: FileEntries) -> FileSnapshot:
-    """Return the snapshot of some files whose objects are known."""
     with _folder(git) as env:
         git.call("read-tree", "--empty", env=env)
         git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(files))
@@ -84,7 +81,6 @@ def to_unread_entries(git: Git, paths: Iterable[str]) -> FileEntries:
 
 
 def list_snapshot(git: Git, snapshot: FileSnapshot) -> dict[str, FileEntry]:
-    """Return the files of a snapshot."""
     return {
         path: FileEntry(kind=kind, id=name, mode=snapshot.modes.get(path, _USUAL.get(kind, 0o644)))
         for path, (kind, name) in _list_tree(git, snapshot.tree).items()
@@ -105,8 +101,6 @@ def read_entry(git: Git, entry: FileEntry) -> bytes:
 
 
 class KeptSnapshots(Record):
-    """The snapshots of one task."""
-
     base: FileSnapshot
     """Before it; with what the user changed themselves since, while the task waited."""
     last: FileSnapshot
@@ -286,8 +280,6 @@ class UndoPlan(Record):
 
 
 class Moments(Record):
-    """The files of a task at the three moments that count."""
-
     base: FileEntries
     last: FileEntries
     now: FileEntries

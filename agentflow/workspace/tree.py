@@ -95,7 +95,6 @@ class Shadow(Record):
         )
 
     def list_files(self) -> Listing:
-        """Return what needs more than a look at its content."""
         said = tuple(self._git(*_LIST).split(b"\0"))
         words = [word for word in said if not word.startswith(_PLAIN) or b"\t.claude/" in word]
         entries = [(word[:2], *word[2:].partition(b"\t")) for word in words if word[:1] not in (b"", b"?")]
@@ -224,7 +223,6 @@ class TreeWriter:
         return self._folders[1]
 
     def write(self, call: GitCall) -> str:
-        """Return the id of the tree of the files as they are on disk now."""
         with self.open_folder(call) as env:
             return self.write_within(call, env)
 

@@ -289,10 +289,10 @@ def test_a_command_without_its_words_shows_what_there_is(repo: Repo, words: tupl
     assert done.err == repo.run(*words, "--help").out
 
 
-def test_help_begins_with_eleven_commands_and_help_all_shows_the_rest(repo: Repo) -> None:
+def test_help_begins_with_twelve_commands_and_help_all_shows_the_rest(repo: Repo) -> None:
     short, everything = repo.run("--help").out, repo.run("help", "all").out
     assert repo.run("help").out == short
-    assert len([row for row in short.splitlines() if re.match(r"  [a-z]+  ", row)]) == 11
+    assert len([row for row in short.splitlines() if re.match(r"  [a-z]+  ", row)]) == 12
     assert "agentflow help all" in short
     assert all(f"\n  {name} " in everything for name in COMMANDS)
     assert repo.run("help", "undo").out == repo.run("undo", "--help").out

@@ -123,11 +123,11 @@ TABLE: dict[str, Row] = {
     "the model": Row(text("model: script:", "model: scrap:"), 0, 0, "model was edited by hand"),
     "the task": Row(text("task: make", "task: unmake"), 0, 0, "task was edited by hand"),
     "the id": Row(text("task_id: ", "task_id: x"), 0, 0, "task_id was edited by hand"),
-    "an older version": Row(text("version: 1\n", "version: 0\n"), 0, 0, "version was edited by hand to 0"),
+    "an older version": Row(text("version: 2\n", "version: 0\n"), 0, 0, "version was edited by hand to 0"),
     "a missing key": Row(text("sandbox: ", "sandpit: "), 0, 0, "sandbox was removed by hand"),
     "an unknown key": Row(text("active:", "colour: blue\nactive:"), 0, 0, "colour is none of its keys"),
     # task.md: what cannot be read; whoever reads the task refuses, and undo goes on
-    "a newer version": Row(text("version: 1\n", "version: 2\n"), 2, 2, "version 2 was written by a newer"),
+    "a newer version": Row(text("version: 2\n", "version: 3\n"), 2, 2, "version 3 was written by a newer"),
     "no UTF-8": Row(whole(lambda raw: raw + b"\xff\xfe\n"), 2, 2, "byte 0xff is not UTF-8"),
     "UTF-16": Row(whole(lambda raw: raw.decode().encode("utf-16")), 2, 2, "task.md:1: byte 0xff is not"),
     "an empty file": Row(whole(lambda _: b""), 2, 2, "task.md:1: must begin with a line '---'"),

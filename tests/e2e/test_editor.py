@@ -242,9 +242,10 @@ def test_a_person_chooses_mode_and_model_and_allows_a_call_for_good(new_repo: Ne
         await agent.set_session_mode(session_id=name, mode_id="plan")
         editor.choice = "no"
         await agent.prompt(prompt=text_of("let add return the sum"), session_id=name)
+        await agent.prompt(prompt=text_of("/resume"), session_id=name)
         seen["planned"] = repo.diff()
         editor.choice = "always"
-        await agent.prompt(prompt=text_of("/resume"), session_id=name)
+        await agent.prompt(prompt=text_of("A"), session_id=name)
 
     drive(repo, "nothing", steps, editor)
     assert seen == {
@@ -254,7 +255,7 @@ def test_a_person_chooses_mode_and_model_and_allows_a_call_for_good(new_repo: Ne
         "planned": "",
     }
     titles = [call.title for call, _ in editor.asked]
-    assert titles == ["Carry out this plan?", "approval: Bash"]
+    assert titles == ["Carry out this plan?", "Carry out this plan?", "approval: Bash"]
     assert "+    return a + b" in repo.diff()
 
 

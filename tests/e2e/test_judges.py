@@ -126,8 +126,9 @@ def test_a_test_of_the_verifier_stops_a_wrong_feature_whose_own_tests_fit_it(new
     done = repo.task(FEATURE, "--json", script=script)
     assert acted(repo) == ["implementer", "verifier"] * 2, done.err
     (failure,) = repo.state()["failures"]
-    assert failure["reasons"][0] == "verifier: half(3) is 1, and the goal says rounded up"
-    assert "tests/test_goal.py, a test of the verifier: test_goal.GoalTest.test_half" in failure["reasons"][1]
+    said, tried = failure["reasons"]
+    assert said["subjects"] == ["half(3) is 1, and the goal says rounded up"]
+    assert (tried["path"], tried["subjects"]) == ("tests/test_goal.py", ["test_goal.GoalTest.test_half"])
     assert "self.assertEqual(half(3), 2)" in repo.runs("implementer")[1].path.read_text("utf-8")
     assert not (repo.root / "tests/test_goal.py").exists()
     assert "test_goal" not in str(done.json["checks"])

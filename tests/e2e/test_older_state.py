@@ -34,7 +34,7 @@ def test_reading_it_writes_nothing(repo: Repo) -> None:
     before = lines(repo)
     assert not LACKING & repo.state().keys()
     status = repo.run("status", "--json")
-    assert (status.code, status.json["version"], status.json["status"]) == (0, 1, "suspended")
+    assert (status.code, status.json["version"], status.json["status"]) == (0, 2, "suspended")
     assert repo.run("log").code == 0
     assert lines(repo) == before
 
@@ -48,7 +48,7 @@ def test_it_gains_the_missing_keys_once(repo: Repo) -> None:
         assert only.keys() >= LACKING
         assert only.keys() & written <= {"baseline"}  # its checks gain a key
     assert lines(repo)[: len(before)] == before
-    assert (repo.folder / "task.md").read_text().startswith("---\nversion: 1\n")
+    assert (repo.folder / "task.md").read_text().startswith("---\nversion: 2\n")
 
 
 def test_it_goes_on_where_it_was(repo: Repo) -> None:
@@ -62,7 +62,7 @@ def test_it_goes_on_where_it_was(repo: Repo) -> None:
     assert repo.runs("explorer") == repo.runs("planner") == []
 
 
-@pytest.mark.parametrize("version", [2, 99, -1, "1", None, True])
+@pytest.mark.parametrize("version", [3, 99, -1, "1", None, True])
 def test_a_version_that_is_not_known_is_refused_by_name_and_nothing_is_written(
     repo: Repo, version: object
 ) -> None:

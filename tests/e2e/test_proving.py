@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from agentflow.core.finding import Finding
+from agentflow.parse import fit
+from agentflow.wording import describe_all
 from tests.support import play
 from tests.support.repo import Done, NewRepo, Repo, eventually
 
@@ -59,7 +62,8 @@ def end(done: Done) -> tuple[int, int, list[str]]:
 
 
 def notes(repo: Repo) -> str:
-    return "\n".join(repo.state()["verdict"]["notes"])
+    found = fit(tuple[Finding, ...], repo.state()["verdict"]["notes"])
+    return "\n".join(describe_all(found))
 
 
 def test_the_missing_tests_prove_it_in_the_same_conversation(new_repo: NewRepo) -> None:

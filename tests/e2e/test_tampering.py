@@ -65,7 +65,7 @@ def test_a_softer_test_is_asked_about_once_and_approved_it_is_verified(tmp_path:
 
     assert ended.code == 0
     assert len(attempt.repo.evidence()) == 4
-    (caveat, *_) = attempt.repo.state()["verdict"]["approvals"]
+    _, caveat, *_ = ended.json["caveats"]
     assert "test_last_page" in caveat
     assert "approved by ada at 20" in caveat
     assert caveat in attempt.report
@@ -211,7 +211,7 @@ def test_a_softer_test_whose_first_version_holds_is_a_caveat_and_not_asked_about
     assert done.code == 4, done.out
     assert done.json["caveats"] == ["check_weakened"]
     assert "check_weakened" in attempt.report
-    assert "the original ones pass as well: tests/test_core.py:6: assertion weaker or gone" in attempt.report
+    assert "tests/test_core.py:6: assertion weaker or gone" in attempt.report
 
 
 def test_files_swapped_while_the_checks_run_change_nothing(tmp_path: Path) -> None:

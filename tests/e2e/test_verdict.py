@@ -391,7 +391,7 @@ def test_code_that_spares_what_a_canary_might_be_is_not_believed(new_repo: NewRe
     soft = play.edit("calc.py", "    return 2 * a\n", f"    return 2 * a\n{SPARING.format(spared=spared)}")
     done = repo.task("--max-iterations", "1", play.TEXT, script=play.crew(*soft, play.submit("calc.py")))
     assert done.code == 3
-    assert "a test that must fail does not fail with this code" in done.out
+    assert "a test that must fail passes: code tampers" in done.out
 
 
 def test_compiled_code_is_neither_believed_nor_a_change(new_repo: NewRepo) -> None:

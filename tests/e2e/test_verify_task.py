@@ -300,7 +300,7 @@ def test_a_changed_check_that_the_record_keeps_quiet_about_is_named(softened: Re
     def hush(event: dict[str, Any]) -> None:
         changed = event.get("changed", {})
         if changed.get("verdict"):
-            changed["verdict"].update(weakened=[], approvals=[], to_approve=False, reasons=[], passed=True)
+            changed["verdict"].update(weakened=[], approval=None, to_approve=False, reasons=[], passed=True)
         changed.pop("answers", None)
 
     softened.reseal(hush)
@@ -338,7 +338,7 @@ def take_the_new_run_for_the_old(event: dict[str, Any]) -> None:
 
 def forget_the_approval(event: dict[str, Any]) -> None:
     if verdict := event.get("changed", {}).get("verdict"):
-        verdict["approvals"] = []
+        verdict["approval"] = None
 
 
 HIDING = {
@@ -346,7 +346,7 @@ HIDING = {
     forget_the_original_checks: "there is no record of tests as it was before the task",
     forget_every_run: "there is no record of tests, which this tree requires",
     take_the_new_run_for_the_old: "ev-0002 is not the program's run of what it stands for",
-    forget_the_approval: "leaves out that test_calc.CalcTest.test_add still fails",
+    forget_the_approval: "the record leaves out an approval of changed checks",
 }
 
 
@@ -391,7 +391,7 @@ def test_data_that_tests_read_is_a_check_whatever_the_record_calls_it(new_repo: 
         for key in {"held", "answers"} & changed.keys():
             changed[key] = type(changed[key])()
         if verdict := changed.get("verdict"):
-            verdict.update(weakened=[], approvals=[], to_approve=False, reasons=[], caveats=[], passed=True)
+            verdict.update(weakened=[], approval=None, to_approve=False, reasons=[], caveats=[], passed=True)
 
     repo.reseal(call_it_product)
     seen = again(repo)

@@ -24,7 +24,7 @@ RED = {
         "    def test_old(self):\n        self.assertEqual(1, 2)\n"
     ),
 }
-SOFTENED = "  test_calc.CalcTest.test_add still fails with the original files (tests/test_calc.py:7: "
+SOFTENED = "  tests/test_calc.py:7: test_calc.CalcTest.test_add still fails with the original files"
 GOES_ON = [
     "           or agentflow task --follows ID TEXT goes on",
     "           or agentflow undo ID reverts it",
@@ -78,7 +78,7 @@ CASES = {
         play.CALC,
         play.crew(*WRONG),
         [
-            "! exit 3  not verified: a limit was reached: 1 of 1 iterations used: new failures: test_calc.",
+            "! exit 3  not verified: 1 of 1 iterations used: new failures: test_calc.",
             "next       agentflow evidence ID ev-0002 shows what failed",
             *GOES_ON,
         ],

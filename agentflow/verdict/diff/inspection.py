@@ -11,11 +11,13 @@ from types import MappingProxyType
 
 from agentflow.checks.dependencies import Difference, compare, find_manifest
 from agentflow.core.evidence import CheckName, Surface
+from agentflow.core.finding import FileKind, Finding, FindingKind
 from agentflow.core.languages import is_document_path, is_source
-from agentflow.core.record import Record
+from agentflow.core.pending import Answer
+from agentflow.core.record import Record, encode
 from agentflow.core.regex import regex
 from agentflow.core.task import TaskState
-from agentflow.core.verdict import Hunk, Remark, Tampering
+from agentflow.core.verdict import Hunk
 from agentflow.redact import redact_text
 from agentflow.verdict.diff.other_tests import find_added_tests
 from agentflow.verdict.diff.python_tests import find_changed_tests, has_only_lost_functions
@@ -23,7 +25,7 @@ from agentflow.verdict.diff.tampering import TextDiff, find_tampering, list_chan
 from agentflow.verdict.mixed_files import blank_checks, extract_checks, has_parts, is_shared, mix
 from agentflow.verdict.projects import find_new_projects, is_put_among_tests
 from agentflow.verdict.same.program import find_renamed, is_same_program
-from agentflow.verdict.surface import Kind, find_kind, find_kind_for_verdict, is_document
+from agentflow.verdict.surface import find_kind, find_kind_for_verdict, is_document
 from agentflow.verdict.syntax import parse_python
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts
@@ -61,7 +63,7 @@ class Inspection(Record):
     """All that the diff of a change shows."""
 
     checks: tuple[TextDiff, ...]
-    code: tuple[Remark, ...]
+    code: tuple[Finding, ...]
     """Lines that the code gained against the checks."""
     dependencies: tuple[Difference, ...] = ()
     same_behaviour: bool = False
@@ -76,7 +78,7 @@ class Inspection(Record):
     """The changed lines of the product."""
     new_projects: tuple[str, ...] = ()
     """The folders of projects that are new, each with a slash at its end."""
-    suppressed: tuple[str, ...] = ()
+    suppressed: tuple[Finding, ...] = ()
     """New comments by which the product keeps a required check from looking."""
 
 
@@ -89,7 +91,7 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
     changed = [one for each in found for one in _to_changed(each, task.surface)]
     before = git.list_paths(task.trees[0])
     changed = [_see_settings(each, before) for each in changed]
-    settings = (each.path for each in changed if each.kind is Kind.RUNNER and not each.before)
+    settings = (each.path for each in changed if each.kind is FileKind.RUNNER and not each.before)
     code = {each.path for each in changed if not each.kind}
     tests, spoken = (_tests(git, task), _find_spoken(git, task, changed)) if code else ((), ())
     findings = find_tampering(changed, tests, spoken)
@@ -116,7 +118,7 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
 
 def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[TextDiff]) -> frozenset[str]:
     kinds = {each.path: each.kind for each in changed}
-    tests = [each for each in texts if kinds[each.path] is Kind.TESTS]
+    tests = [each for each in texts if kinds[each.path] is FileKind.TESTS]
     if not all(each in tests or (kinds[each.path] is None and is_document(each)) for each in texts):
         return frozenset()
     found = list[frozenset[str]]()
@@ -136,7 +138,7 @@ def _is_new_fixture(change: ChangedTexts, surface: Surface) -> bool:
     is_new = (change.modes == ("000000", "100644") or is_longer) and change.path not in surface.read
     is_named = name.startswith(".") or is_shared(name) or find_kind(name, Surface()) is not None
     kind = find_kind_for_verdict(change.path, surface)
-    is_of_tests = kind in (Kind.TESTS, Kind.FIXTURES, Kind.OBSERVED)
+    is_of_tests = kind in (FileKind.TESTS, FileKind.FIXTURES, FileKind.OBSERVED)
     return is_new and is_of_tests and not is_source(change.path) and not is_named
 
 
@@ -168,19 +170,16 @@ def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Differen
     return tuple(compare(*each) for each in zip(paths, read[::2], read[1::2], strict=True))
 
 
-def _find_suppressions(task: TaskState, changed: Iterable[TextDiff]) -> tuple[str, ...]:
+def _find_suppressions(task: TaskState, changed: Iterable[TextDiff]) -> tuple[Finding, ...]:
     names = {item.check.name for item in task.baseline if item.evidence}
     code = (each for each in changed if not each.kind and is_source(each.path))
     return tuple(
-        line for each in code for line in describe_suppressions(each.path, each.before, each.after, names)
+        found for each in code for found in find_suppressions(each.path, each.before, each.after, names)
     )
 
 
-def describe_suppressions(
-    path: str, before: str, after: str, checks: Collection[CheckName]
-) -> tuple[str, ...]:
-    """Return a line for each comment that keeps a required check from looking; what only moved is no news."""
-    lines = list[str]()
+def find_suppressions(path: str, before: str, after: str, checks: Collection[CheckName]) -> Iterator[Finding]:
+    """Yield each comment that keeps a required check from looking; what only moved is no news."""
     for check, silenced in _SILENCED.items():
         is_checked = check in checks or (check is CheckName.LINT and CheckName.FORMAT in checks)
         known = Counter(_bare(found[0]) for found in silenced.finditer(before))
@@ -188,22 +187,20 @@ def describe_suppressions(
             for said in (_bare(found[0]) for found in silenced.finditer(line)):
                 known[said] -= 1
                 if known[said] < 0:
-                    lines.append(f"{path}:{number}: {said} keeps {check} from looking")
-    return tuple(lines)
+                    yield FindingKind.SILENCED.of(said, check=check, path=path, line=number)
 
 
 def _bare(said: str) -> str:
     return " ".join(said.split()).removesuffix("*/").strip()
 
 
-def find_own_checks(path: str, before: str, after: str) -> Iterator[Remark]:
+def find_own_checks(path: str, before: str, after: str) -> Iterator[Finding]:
     """Yield the changed comparisons that a Python file makes when it runs as a program."""
     old, new = _list_started(path, before), _list_started(path, after)
     known = {ast.dump(node) for node in old}
     for node in new if old else ():
         if ast.dump(node) not in known and any(map(_compares, ast.walk(node))):
-            said = "the file checks itself here when it runs as a program"
-            yield Remark(kind=Tampering.EXPECTATION, path=path, line=node.lineno, text=said, is_sure=False)
+            yield FindingKind.OWN_CHECK.of(path=path, line=node.lineno).replace(is_sure=False)
 
 
 def _list_started(path: str, text: str) -> list[ast.If]:
@@ -221,12 +218,12 @@ def _compares(node: ast.AST) -> bool:
 def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:
     kind = find_kind_for_verdict(each.path, surface)
     if kind is None and is_shared(each.path) and mix(each.path, each.before, each.after) != each.after:
-        kind = Kind.RUNNER
+        kind = FileKind.RUNNER
     whole = TextDiff(path=each.path, before=each.before, after=each.after, kind=kind)
     if kind is not None or not has_parts(surface, each.path):
         return (whole,)
     before, after = (extract_checks(each.path, text) for text in (each.before, each.after))
-    part = TextDiff(path=each.path, before=before, after=after, kind=Kind.TESTS)
+    part = TextDiff(path=each.path, before=before, after=after, kind=FileKind.TESTS)
     sides = (blank_checks(each.path, text) for text in (each.before, each.after))
     product = whole.replace(before=next(sides), after=next(sides))
     if before == after:
@@ -237,13 +234,13 @@ def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:
 
 def _see_settings(change: TextDiff, before: Iterable[str]) -> TextDiff:
     """Return a change, which is one of settings although a folder of tests has the file."""
-    is_new_test = change.kind is Kind.TESTS and not change.before
+    is_new_test = change.kind is FileKind.TESTS and not change.before
     is_setting = is_new_test and is_put_among_tests(change.path, before)
-    return change.replace(kind=Kind.RUNNER) if is_setting else change
+    return change.replace(kind=FileKind.RUNNER) if is_setting else change
 
 
 def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
-    kinds, base = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED), task.trees[0]
+    kinds, base = (FileKind.TESTS, FileKind.OBSERVED, FileKind.NAMED), task.trees[0]
     paths = (path for path in git.list_paths(base) if find_kind(path, task.surface) in kinds)
     return git.read_texts([f"{base}:{path}" for path in islice(paths, _TEST_FILES)], _TEXT_BYTES)
 
@@ -259,9 +256,19 @@ def _find_spoken(git: Git, task: TaskState, changed: Iterable[TextDiff]) -> tupl
     return tuple(line for text in (task.task, *texts.values()) for line in text.splitlines())
 
 
-def make_approval_id(seen: Inspection, weakened: Sequence[str]) -> str:
+def find_approval(task: TaskState, seen: Inspection, weakened: Sequence[Finding]) -> Answer | None:
+    """Return the answer to exactly these changes; one from an older version was to what its record says."""
+    recorded = task.verdict.weakened if task.verdict else ()
+    is_older = bool(weakened) and all(each.is_among(recorded) for each in weakened)
+    answers = task.waiting.answers
+    ids = (make_approval_id(seen, each) for each in (weakened, *((recorded,) if is_older else ())))
+    return next((answers[name] for name in ids if name in answers), None)
+
+
+def make_approval_id(seen: Inspection, weakened: Iterable[Finding]) -> str:
     """Return the id under which exactly these changes are approved."""
-    parts = list(weakened)
+    older = FindingKind.AS_WORDED
+    parts = [each.subjects[0] if each.kind is older else encode(each).decode() for each in weakened]
     parts += [part for each in seen.checks for part in (each.path, each.after)]
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace"))
     return f"checks-{digest.hexdigest()[:8]}"

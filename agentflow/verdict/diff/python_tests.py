@@ -4,9 +4,9 @@ import ast
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from agentflow.core.finding import Finding, FindingKind
 from agentflow.core.regex import regex
 from agentflow.core.test_ids import get_test_function
-from agentflow.core.verdict import Remark, Tampering
 from agentflow.verdict.syntax import AnyFunction, get_last_word, is_constant, parse_python, read_python
 
 _SKIPS = frozenset(
@@ -17,7 +17,7 @@ _WORD = regex(r"\w+|[\[{][\]}]")
 _LOOSE = frozenset({"approx", "ANY", "isclose", "assertAlmostEqual", "match"})
 
 
-def compare_tests(path: str, before: str, after: str) -> Iterator[Remark]:
+def compare_tests(path: str, before: str, after: str) -> Iterator[Finding]:
     """Yield what the tests of one file lost; nothing if either version cannot be parsed."""
     was, now = read_python(before), read_python(after)
     if was is None or now is None:
@@ -29,10 +29,10 @@ def compare_tests(path: str, before: str, after: str) -> Iterator[Remark]:
         if name in new:
             yield from _compare_test(path, name, (test, new[name]), moved)
         else:
-            yield Remark(kind=Tampering.TEST_GONE, path=path, line=None, text=name)
+            yield FindingKind.TEST_GONE.of(name, path=path)
     for name, test in new.items():
         if name not in old and _marks(test):
-            yield Remark(kind=Tampering.SKIPPED, path=path, line=test.lineno, text=name)
+            yield FindingKind.SKIPPED.of(name, path=path, line=test.lineno)
 
 
 def _tests(tree: ast.Module) -> Mapping[str, AnyFunction]:
@@ -43,15 +43,14 @@ def _tests(tree: ast.Module) -> Mapping[str, AnyFunction]:
 
 def _compare_test(
     path: str, name: str, versions: tuple[AnyFunction, AnyFunction], moved: Collection[str]
-) -> Iterator[Remark]:
+) -> Iterator[Finding]:
     old, new = versions
     if added := sorted(_marks(new) - _marks(old)):
-        yield Remark(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: {', '.join(added)}")
-    if _cases(new) < _cases(old):
-        said = f"{name}: {_cases(old)} before, {_cases(new)} now"
-        yield Remark(kind=Tampering.FEWER_CASES, path=path, line=new.lineno, text=said)
+        yield FindingKind.SKIPPED.of(name, *added, path=path, line=new.lineno)
+    if (were := _cases(old)) > (are := _cases(new)):
+        yield FindingKind.FEWER_CASES.of(name, str(were), str(are), path=path, line=new.lineno)
     if _leaves_early(new) and not _leaves_early(old):
-        yield Remark(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: returns at once")
+        yield FindingKind.RETURNS_AT_ONCE.of(name, path=path, line=new.lineno)
     before, now = Counter(_assertions(old)), Counter(_assertions(new))
     lost = [each for each in (before - now).elements() if each not in moved]
     gained = list((now - before).elements())
@@ -59,14 +58,14 @@ def _compare_test(
         if gained or ast.dump(old) == ast.dump(new):
             return
         if len(_statements(new)) != len(_statements(old)) or _inputs(old) - _inputs(new):
-            yield Remark(kind=Tampering.EXPECTATION, path=path, line=new.lineno, text=f"{name}: other input")
+            yield FindingKind.OTHER_INPUT.of(name, path=path, line=new.lineno)
         return
     words = [{*_WORD.findall(" ".join(said))} for said in (lost, gained)]
     is_fewer = len(gained) < len(lost) and not words[0] <= words[1]
     weaker = is_fewer or any(map(_is_weak, gained)) > any(map(_is_weak, lost))
-    kind = Tampering.WEAKER if weaker else Tampering.EXPECTATION
+    kind = FindingKind.WEAKER if weaker else FindingKind.EXPECTATION
     said = f"{lost[0]} -> {gained[0]}" if gained else lost[0]
-    yield Remark(kind=kind, path=path, line=new.lineno, text=f"{name}: {said}")
+    yield kind.of(name, said, path=path, line=new.lineno)
 
 
 def _marks(test: AnyFunction) -> frozenset[str]:

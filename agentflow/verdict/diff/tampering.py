@@ -8,13 +8,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentflow.core.finding import FileKind, Finding, FindingKind
 from agentflow.core.record import Record
-from agentflow.core.verdict import Hunk, Remark, Tampering
+from agentflow.core.verdict import Hunk
 from agentflow.frontmatter import read_yaml
 from agentflow.languages.grammars import parse_source
 from agentflow.verdict.diff.python_tests import compare_tests
 from agentflow.verdict.same.comments import list_code_lines
-from agentflow.verdict.surface import Kind
 from agentflow.workspace.mixed_tree import find_differences
 
 _SNAPSHOT = re.compile(
@@ -62,7 +62,7 @@ class _Where(StrEnum):
 
 
 class _Rule(Record):
-    kind: str
+    kind: FindingKind
     place: _Where
     files: str
     lines: tuple[str, ...]
@@ -75,15 +75,15 @@ class TextDiff(Record):
     path: str
     before: str
     after: str
-    kind: Kind | None
+    kind: FileKind | None
     """The reason why it is a check file; None for the product."""
-    findings: tuple[Remark, ...] = ()
+    findings: tuple[Finding, ...] = ()
     """What the change did in it to the checks, or against them."""
 
 
 def find_tampering(
     changed: Sequence[TextDiff], tests: Sequence[str] = (), spoken: Sequence[str] = ()
-) -> tuple[Remark, ...]:
+) -> tuple[Finding, ...]:
     """Return all that a change did to the checks, or to code against them, by path and line.
 
     `tests` are texts of tests, whose values code should not know, unless lines for people speak of them.
@@ -93,7 +93,7 @@ def find_tampering(
     product = (each for each in changed if not each.kind)
     usual = {literal for each in product for literal in _literals(each.before)} | list_told(spoken)
     found = [finding for each in changed for finding in _look(each, known, usual)]
-    unique: dict[tuple[str, str, int | None], Remark] = {}
+    unique: dict[tuple[str, str, int | None], Finding] = {}
     for each in sorted(found, key=lambda each: not each.is_sure):
         unique.setdefault((each.kind, each.path, each.line), each)
     return tuple(sorted(unique.values(), key=lambda each: (each.path, each.line or 0, each.kind)))
@@ -104,7 +104,7 @@ def list_told(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(word for text in texts for word in _TOLD.findall(_EXAMPLE.sub("", text)))
 
 
-def _look(changed: TextDiff, known: frozenset[str], usual: Collection[str]) -> Iterator[Remark]:
+def _look(changed: TextDiff, known: frozenset[str], usual: Collection[str]) -> Iterator[Finding]:
     added = _lines_added(changed)
     place = _Where.SURFACE if changed.kind else _Where.CODE
     for rule in _rules():
@@ -113,8 +113,8 @@ def _look(changed: TextDiff, known: frozenset[str], usual: Collection[str]) -> I
             is_new = not pattern.search(changed.before)
             for line, text in added:
                 if pattern.search(text) and not _is_raised(rule, changed, text):
-                    is_setting = rule.kind == "detects" and is_setting_row(text, pattern)
-                    kind = Tampering.SETTING if is_setting else Tampering[rule.kind.upper()]
+                    is_setting = rule.kind is FindingKind.DETECTS and is_setting_row(text, pattern)
+                    kind = FindingKind.ON_SETTING if is_setting else rule.kind
                     yield _to_finding(
                         kind, changed, line, text, rule.sure and (is_new or place is _Where.SURFACE)
                     )
@@ -122,7 +122,7 @@ def _look(changed: TextDiff, known: frozenset[str], usual: Collection[str]) -> I
         yield from _find_repeated(changed, added, known.difference(usual))
         yield from _find_compared(changed, known.difference(usual))
     elif _SNAPSHOT.fullmatch(changed.path) and changed.before:
-        yield Remark(kind=Tampering.REFRESHED, path=changed.path, line=None, text="")
+        yield FindingKind.REFRESHED.of(path=changed.path)
     elif changed.path.endswith(".py"):
         yield from compare_tests(changed.path, changed.before, changed.after)
 
@@ -137,13 +137,13 @@ def _is_raised(rule: _Rule, changed: TextDiff, text: str) -> bool:
 
 def _find_repeated(
     changed: TextDiff, added: Sequence[tuple[int, str]], known: frozenset[str]
-) -> Iterator[Remark]:
+) -> Iterator[Finding]:
     shared = [(line, text) for line, text in added if not known.isdisjoint(_literals(text))]
     values = {value for _, text in shared for value in _literals(text)} & known
     odd = {value for value in values if value.isdigit() and int(value) not in _COMMON}
     if len(values) >= _SEVERAL:
         line, text = next(((at, text) for at, text in shared if any(each in text for each in odd)), shared[0])
-        yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=len(odd) >= _SEVERAL)
+        yield _to_finding(FindingKind.KNOWS_INPUTS, changed, line, text, is_sure=len(odd) >= _SEVERAL)
 
 
 def _literals(text: str) -> list[str]:
@@ -153,11 +153,11 @@ def _literals(text: str) -> list[str]:
     return [str(int(each, 16)) if each[:2] in ("0x", "0X") else each for each in found]
 
 
-def _to_finding(kind: Tampering, changed: TextDiff, line: int, text: str, is_sure: bool) -> Remark:
-    return Remark(kind=kind, path=changed.path, line=line, text=text.strip(), is_sure=is_sure)
+def _to_finding(kind: FindingKind, changed: TextDiff, line: int, text: str, is_sure: bool) -> Finding:
+    return kind.of(text.strip(), path=changed.path, line=line).replace(is_sure=is_sure)
 
 
-def _find_compared(changed: TextDiff, known: Collection[str]) -> Iterator[Remark]:
+def _find_compared(changed: TextDiff, known: Collection[str]) -> Iterator[Finding]:
     """Yield where new code compares with literals of the tests, or leads from them to something.
 
     In Python their neighbours are run, which tells more.
@@ -171,7 +171,7 @@ def _find_compared(changed: TextDiff, known: Collection[str]) -> Iterator[Remark
         apart = _STATUS if _ABOUT_STATUS.search(row) else frozenset[str]()
         found = [each for each in _literals(text) if each in known and _TELLING.search(each)]
         if not apart.issuperset(found):
-            yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, row, not changed.path.endswith(".py"))
+            yield _to_finding(FindingKind.KNOWS_INPUTS, changed, line, row, not changed.path.endswith(".py"))
 
 
 def _decides(node: "Node") -> bool:

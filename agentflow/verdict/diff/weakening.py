@@ -13,11 +13,10 @@ from types import MappingProxyType
 
 from agentflow.core.check_command import list_moves
 from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
+from agentflow.core.finding import FileKind, Finding, FindingKind
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.test_ids import get_test_file, get_test_function, is_test_in
-from agentflow.core.verdict import Remark, Tampering
-from agentflow.redact import list_some
 from agentflow.verdict.case import list_left_out
 from agentflow.verdict.diff.python_tests import (
     find_altered_functions,
@@ -28,13 +27,17 @@ from agentflow.verdict.diff.python_tests import (
 from agentflow.verdict.diff.tampering import TextDiff
 from agentflow.verdict.mixed_files import read_checker_settings
 from agentflow.verdict.projects import get_folder
-from agentflow.verdict.surface import Kind
 from agentflow.verdict.syntax import NO_PYTHON
 
 _LOST = frozenset(
-    {Tampering.TEST_GONE, Tampering.FEWER_CASES, Tampering.SKIPPED, Tampering.WEAKER, Tampering.EXPECTATION}
+    {
+        *(FindingKind.TEST_GONE, FindingKind.FEWER_CASES, FindingKind.SKIPPED, FindingKind.RETURNS_AT_ONCE),
+        *(FindingKind.WEAKER, FindingKind.EXPECTATION, FindingKind.OTHER_INPUT),
+    }
 )
-_WEAKER = frozenset({Tampering.WEAKER, Tampering.SWALLOWED, Tampering.FORCED_EXIT, Tampering.EXCLUDED})
+_WEAKER = frozenset(
+    {FindingKind.WEAKER, FindingKind.SWALLOWED, FindingKind.FORCED_EXIT, FindingKind.EXCLUDED}
+)
 """What lets later faults pass, where the line is sure to do so."""
 _OTHER_TOOLS = frozenset(
     {
@@ -60,10 +63,6 @@ _VALUES = frozenset(
 )
 
 
-_Result = tuple[str, str]
-"""The id of a test, or nothing, and what happened."""
-
-
 class JudgedCheck(Record):
     """A check before the task, and twice after it."""
 
@@ -75,11 +74,11 @@ class JudgedCheck(Record):
 
 
 class Weakening(Record):
-    """Changes to the checks, a line for each thing."""
+    """Changes to the checks."""
 
-    asked: tuple[str, ...] = ()
+    asked: tuple[Finding, ...] = ()
     """All that was done, where a person has to approve any of it."""
-    noted: tuple[str, ...] = ()
+    noted: tuple[Finding, ...] = ()
     """Changes that change no result of today; later changes are judged by them, the weaker ones first."""
     is_weaker: bool = False
     """One of those that are noted is sure to let a later fault pass."""
@@ -93,38 +92,42 @@ def find_weakening(
     moved = _find_moved_files(changes, runs)
     # settings of a new project concern its tests alone, and leave none of these out
     own = {
-        each.path for each in changes if each.kind is Kind.RUNNER and get_folder(each.path) in new_projects
+        each.path
+        for each in changes
+        if each.kind is FileKind.RUNNER and get_folder(each.path) in new_projects
     }
     changes = [each for each in changes if each.path not in moved | own]
     results = [
         each for run in runs for each in (*_find_lost_tests(run, changes, moved), *_other_results(run))
     ]
-    asked, told_of = _describe_results(results, changes)
-    asked += _list_differing_moves(changes, runs)
-    asked += _untold(changes, runs)
-    told = [line for change in changes for line in _describe_weakening(change, told_of)]
-    aids = [each for each in changes if asked and not each.before and each.kind is not Kind.TESTS]
-    new = [line for each in aids for line in _describe(each)]
-    weaker = [] if asked else [each.describe() for change in changes for each in _list_weaker(change)]
-    lines = tuple(dict.fromkeys((*asked, *weaker, *new, *told)))
-    return Weakening(asked=lines) if asked else Weakening(noted=lines, is_weaker=bool(weaker))
+    asked = [
+        *_group_results(results, changes),
+        *_list_differing_moves(changes, runs),
+        *_untold(changes, runs),
+    ]
+    told = [each for change in changes for each in _list_losses(change)]
+    aids = [each for each in changes if asked and not each.before and each.kind is not FileKind.TESTS]
+    new = [each for aid in aids for each in _list_remarks(aid)]
+    weaker = [] if asked else [each for change in changes for each in _list_weaker(change)]
+    found = tuple(dict.fromkeys((*asked, *weaker, *new, *told)))
+    return Weakening(asked=found) if asked else Weakening(noted=found, is_weaker=bool(weaker))
 
 
-def _list_weaker(change: TextDiff) -> list[Remark]:
+def _list_weaker(change: TextDiff) -> list[Finding]:
     """Return what surely lets later faults pass: of tests only weaker assertions, which are theirs alone."""
-    kinds = {Tampering.WEAKER} if change.kind is Kind.TESTS else _WEAKER
+    kinds = {FindingKind.WEAKER} if change.kind is FileKind.TESTS else _WEAKER
     return [each for each in change.findings if each.is_sure and each.kind in kinds and change.before]
 
 
 def _find_lost_tests(
     judged: JudgedCheck, changes: Sequence[TextDiff], moved: Collection[str]
-) -> Iterator[_Result]:
+) -> Iterator[Finding]:
     base, final, held = judged.base, judged.final, judged.held
     apart = list_left_out(base, final)
     lost = (base.tests_with_result - final.tests_with_result) & (held.tests_with_result | apart)
     passed = held.list_ids(TestOutcome.PASSED) | apart
     news = final.list_ids(TestOutcome.PASSED) - base.tests_with_result
-    texts = [(each.before, each.after) for each in changes if each.kind is Kind.TESTS]
+    texts = [(each.before, each.after) for each in changes if each.kind is FileKind.TESTS]
     found = find_moved_tests(lost & passed - final.outcomes.keys(), news, texts)
     found |= {
         test
@@ -134,10 +137,10 @@ def _find_lost_tests(
     found |= {test for test in lost & passed if any(each.startswith(f"{test}[") for each in news)}
     found |= _find_renumbered(lost & passed, judged, changes)
     for test in sorted(lost - found):
-        yield test, "is skipped now" if test in final.outcomes else "is gone"
+        yield (FindingKind.SKIPPED_NOW if test in final.outcomes else FindingKind.GONE_NOW).of(test)
     before, after, as_it_stood = (run.counts.ran if run.counts else 0 for run in (base, final, held))
     if not base.outcomes and after < min(before, as_it_stood):
-        yield "", f"{base.check.name}: {before} tests ran before, {after} now"
+        yield FindingKind.FEWER_RAN.of(str(before), str(after), check=base.check.name)
 
 
 def _find_renumbered(
@@ -148,7 +151,7 @@ def _find_renumbered(
         Counter(test.partition("[")[0] for test in run.tests_with_result)
         for run in (judged.base, judged.final)
     ]
-    files = {each.path: each for each in changes if each.kind is Kind.TESTS and each.path.endswith(".py")}
+    files = {each.path: each for each in changes if each.kind is FileKind.TESTS and each.path.endswith(".py")}
     extended = {path: find_extended_tests(each.before, each.after) for path, each in files.items()}
     return frozenset(
         test
@@ -159,28 +162,22 @@ def _find_renumbered(
     )
 
 
-def _describe_results(
-    results: Iterable[_Result], changes: Iterable[TextDiff]
-) -> tuple[list[str], frozenset[Remark]]:
-    """Return a line for each test of the source, however many inherit it, and the changes that these tell."""
-    remarks: dict[str, dict[str, Remark]] = {}
-    for found in (found for each in changes for found in each.findings if found.kind in _LOST):
-        remarks.setdefault(get_test_function(found.text.partition(":")[0]), {})[found.path] = found
-    groups: dict[tuple[str, str], list[_Result]] = {}
-    for test, said in results:
+def _group_results(results: Iterable[Finding], changes: Iterable[TextDiff]) -> Iterator[Finding]:
+    """Yield one finding for each test of the source, however many inherit it."""
+    sources: dict[str, dict[str, int | None]] = {}
+    for each in (each for change in changes for each in change.findings if each.kind in _LOST):
+        sources.setdefault(get_test_function(next(iter(each.subjects), "")), {})[each.path] = each.line
+    groups: dict[tuple[FindingKind, str, str], list[Finding]] = {}
+    for each in results:
+        test = "" if each.check else each.subjects[0]
         name, own = get_test_function(test), get_test_file(test)
-        known = remarks.get(name, {})
+        known = sources.get(name, {})
         source = own if own in known or len(known) != 1 else next(iter(known))
-        groups.setdefault((source, name if test else said), []).append((test, said))
-    lines, told_of = list[str](), set[Remark]()
-    for (source, name), group in groups.items():
-        tests, ends = (list(dict.fromkeys(each)) for each in zip(*group, strict=True))
-        others = f" (and {len(tests) - 1} more of this test)" if tests[1:] else ""
-        remark = remarks.get(name, {}).get(source)
-        told_of |= {remark} if remark else set()
-        where = f" ({remark.describe()})" if remark and remark.line else ""
-        lines.append(f"{tests[0]}{others} {' and '.join(ends)}{where}".strip())
-    return lines, frozenset(told_of)
+        groups.setdefault((each.kind, source, each.check or name), []).append(each)
+    for (kind, source, name), group in groups.items():
+        tests = dict.fromkeys(test for each in group for test in each.subjects)
+        line = sources.get(name, {}).get(source)
+        yield group[0] if group[0].check else kind.of(*tests, path=source if line else "", line=line)
 
 
 def _list_moved(path: str, judged: JudgedCheck) -> Iterator[str]:
@@ -197,28 +194,27 @@ def _find_moved_files(changes: Sequence[TextDiff], runs: Sequence[JudgedCheck]) 
     return frozenset(each.path for pair in same for each in pair)
 
 
-def _list_differing_moves(changes: Sequence[TextDiff], runs: Sequence[JudgedCheck]) -> Iterator[str]:
+def _list_differing_moves(changes: Sequence[TextDiff], runs: Sequence[JudgedCheck]) -> Iterator[Finding]:
     """Yield the files of a project that moved which are others now: nothing ran there as they stood."""
     gone = [each for each in changes if each.before and not each.after]
     moved = (each for each in gone if any(True for run in runs for _ in _list_moved(each.path, run)))
-    yield from (line for each in moved for line in _describe(each))
+    yield from (remark for each in moved for remark in _list_remarks(each))
 
 
-def _other_results(judged: JudgedCheck) -> Iterator[_Result]:
+def _other_results(judged: JudgedCheck) -> Iterator[Finding]:
     base, final, held = judged.base, judged.final, judged.held
     for test in sorted(held.list_ids(*RED) - final.list_ids(*RED)):
-        yield test, "still fails with the original files"
+        yield FindingKind.FAILS_ORIGINALLY.of(test)
     if not held.list_ids(*RED) - base.list_ids(*RED):
         for test in sorted((base.tests_with_result & final.tests_with_result) - held.tests_with_result):
-            yield test, "gives no result with the original files"
+            yield FindingKind.NO_RESULT_ORIGINALLY.of(test)
     if base.evidence and final.evidence is None:
-        yield "", f"{base.check.name} no longer runs: {final.check.missing}"
+        yield FindingKind.NO_LONGER_RUNS.of(final.check.missing or "", check=base.check.name)
     hidden = Counter(held.findings) - Counter(final.findings)
     if hidden and not final.outcomes:
-        found = list_some(sorted(hidden), 1)
-        yield "", f"{held.check.name} with the original configuration: failed: {found}"
+        yield FindingKind.CONFIGURATION_HIDES.of(*sorted(hidden), check=held.check.name)
     elif _is_hidden(base, final, held):
-        yield "", f"{held.check.name} with the original configuration: failed"
+        yield FindingKind.CONFIGURATION_HIDES.of(check=held.check.name)
 
 
 def _is_hidden(base: CheckRun, final: CheckRun, held: CheckRun) -> bool:
@@ -230,33 +226,32 @@ def _is_hidden(base: CheckRun, final: CheckRun, held: CheckRun) -> bool:
     return bool(base.outcomes) or not held.green
 
 
-def _untold(changes: Sequence[TextDiff], judged: Sequence[JudgedCheck]) -> Iterator[str]:
+def _untold(changes: Sequence[TextDiff], judged: Sequence[JudgedCheck]) -> Iterator[Finding]:
     """Yield the changes that the results of the original checks cannot reveal."""
     tests = [each for each in judged if each.base.check.name is CheckName.TESTS]
     commands = [run.check.command for each in tests for run in (each.base, each.final)]
     is_named = all(each.base.outcomes for each in tests)
-    has_new_tests = any(each.kind is Kind.TESTS and each.after for each in changes)
+    has_new_tests = any(each.kind is FileKind.TESTS and each.after for each in changes)
     for change in changes:
         is_steering = can_steer_tests(change.path, change.kind, change.before, change.after, commands)
-        is_read = bool(change.before) and change.kind is not Kind.UNKNOWN
+        is_read = bool(change.before) and change.kind is not FileKind.UNKNOWN
         is_uncounted = (
             not is_named and is_read and bool(Counter(change.before.split()) - Counter(change.after.split()))
         )
         if (is_steering and has_new_tests) or is_uncounted:
-            yield from _describe(change)
+            yield from _list_remarks(change)
 
 
-def _describe(change: TextDiff) -> list[str]:
-    found = [finding.describe() for finding in change.findings]
-    return found or [f"{change.path} {'changed' if change.before else 'is new'} and counts as {change.kind}"]
+def _list_remarks(change: TextDiff) -> tuple[Finding, ...]:
+    kind = FindingKind.CHECK_FILE_CHANGED if change.before else FindingKind.CHECK_FILE_NEW
+    return change.findings or (kind.of(change.kind or "", path=change.path),)
 
 
-def _describe_weakening(change: TextDiff, told_of: Collection[Remark]) -> list[str]:
-    """Return what one file of the checks lost, or may have lost, beside what is told of already."""
-    if change.kind is Kind.TESTS:
-        lost = [each for each in change.findings if each.kind in _LOST and change.before]
-        return [each.describe() for each in lost if each not in told_of]
-    return _describe(change) if change.before or change.findings else []
+def _list_losses(change: TextDiff) -> tuple[Finding, ...]:
+    """Return what one file of the checks lost, or may have lost."""
+    if change.kind is FileKind.TESTS:
+        return tuple(each for each in change.findings if each.kind in _LOST and change.before)
+    return _list_remarks(change) if change.before or change.findings else ()
 
 
 def shows_all_tests(
@@ -265,7 +260,7 @@ def shows_all_tests(
     """Return whether each test in the changed files of a new project gave a result, or none of them did."""
     now, known = final.outcomes if final else {}, base.outcomes if base else {}
     shown = [test for test in now if test not in known]
-    files = [each for each in changes if each.kind is Kind.TESTS and each.path.startswith(folder)]
+    files = [each for each in changes if each.kind is FileKind.TESTS and each.path.startswith(folder)]
     found = {each.path: [test for test in shown if is_test_in(test, (each.path,))] for each in files}
     is_none = not any(found.values())
     return bool(now) and (is_none or all(_is_shown(each, found[each.path]) for each in files))
@@ -279,22 +274,24 @@ def _is_shown(file: TextDiff, shown: Collection[str]) -> bool:
     return defined <= {get_test_function(test) for test in shown}
 
 
-def can_steer_tests(path: str, kind: Kind | None, before: str, after: str, commands: Collection[str]) -> bool:
+def can_steer_tests(
+    path: str, kind: FileKind | None, before: str, after: str, commands: Collection[str]
+) -> bool:
     """Return whether a changed file can affect tests that do not mention it.
 
     `commands` are those of the tests: a Makefile decides nothing where they do not start make.
     """
     match kind:
-        case None | Kind.TESTS | Kind.UNKNOWN:
+        case None | FileKind.TESTS | FileKind.UNKNOWN:
             return False
-        case Kind.FIXTURES:
+        case FileKind.FIXTURES:
             return path.endswith(".py") and not _only_gains(before, after)
-        case Kind.RUNNER:
+        case FileKind.RUNNER:
             return _settings(path, before) != _settings(path, after)
-        case Kind.BUILD:
+        case FileKind.BUILD:
             tools = (tool for word, tool in _RECIPES.items() if word in path.lower())
             return any(re.search(rf"(?<![\w-]){tool}", said) for tool in tools for said in commands)
-        case Kind.START | Kind.NAMED | Kind.OBSERVED | Kind.SETTING:
+        case FileKind.START | FileKind.NAMED | FileKind.OBSERVED | FileKind.SETTING:
             is_code = PurePosixPath(path).suffix not in _VALUES
             return is_code and not (path.endswith(".py") and _only_gains(before, after))
 

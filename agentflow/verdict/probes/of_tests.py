@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from agentflow.core.evidence import CheckRun, Side, TestOutcome
+from agentflow.core.finding import FileKind
 from agentflow.core.languages import is_source
 from agentflow.core.test_ids import get_test_function, is_test_in
 from agentflow.core.verdict import ProbeKind, ProbeResult
@@ -12,12 +13,12 @@ from agentflow.verdict.diff.other_tests import list_tests_on
 from agentflow.verdict.probes.breaking import give_defaults
 from agentflow.verdict.probes.oracle import copy_tests, expect_others
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
-from agentflow.verdict.surface import Kind, find_kind, is_check_file
+from agentflow.verdict.surface import find_kind, is_check_file
 
 _TEST_BYTES = 1_000_000
 _MOST_COPIES = 40
 _MOST_FIXTURES = 8
-_TESTED = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED)
+_TESTED = (FileKind.TESTS, FileKind.OBSERVED, FileKind.NAMED)
 
 
 def probe_expectations(context: ProbeContext) -> Iterator[Probe]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Side, find_same_check
+from agentflow.core.finding import FileKind
 from agentflow.core.languages import is_source
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.languages.grammars import find_grammar
@@ -20,7 +21,7 @@ from agentflow.verdict.probes.of_tests import (
 )
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.proofs import explain_silence
-from agentflow.verdict.surface import Kind, find_kind, is_check_file
+from agentflow.verdict.surface import find_kind, is_check_file
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _Results = tuple[ProbeResult, ...]
@@ -51,7 +52,9 @@ def _make_canaries(context: ProbeContext, check: Check, modules: list[str]) -> I
     """Yield a canary for each run of Python tests whose project changed, or for each run if none did."""
     paths = dict.fromkeys(path for tree in context.trees for path in context.git.list_paths(tree))
     tests = [
-        path for path in paths if path.endswith(".py") and find_kind(path, context.task.surface) is Kind.TESTS
+        path
+        for path in paths
+        if path.endswith(".py") and find_kind(path, context.task.surface) is FileKind.TESTS
     ]
     beside = {part: path for path in reversed(tests) if (part := find_python_part(check, path))}
     changed = {part for path in modules if (part := find_python_part(check, path))}

@@ -1,6 +1,7 @@
 """A diff side by side: lines and numbers as in the files, each changed place with what the verdict says."""
 
 from agentflow.core.evidence import Side, Surface
+from agentflow.core.finding import Finding, FindingKind
 from agentflow.core.verdict import Hunk, MutantEnd, MutantResult, Proof, ProofKind, Verdict
 from agentflow.pages.diff import FileView, JudgedAs, arrange_diff
 from agentflow.view.verdict import split_diff
@@ -40,7 +41,7 @@ index 1..2 100644
 """
 
 
-def a_verdict(*proof: Proof, unproved: tuple[str, ...] = ()) -> Verdict:
+def a_verdict(*proof: Proof, unproved: tuple[Finding, ...] = ()) -> Verdict:
     return Verdict(passed=True, reasons=(), evidence=(), proof=proof, unproved=unproved)
 
 
@@ -78,11 +79,11 @@ def test_lines_stand_beside_each_other_under_the_numbers_of_their_files() -> Non
 def test_each_place_has_the_mark_of_the_verdict() -> None:
     hunks = (
         Hunk(path="calc.py", line=2, end=2, proved=True),
-        Hunk(path="calc.py", line=7, end=8, wanted="that fails without it"),
+        Hunk(path="calc.py", line=7, end=8),
     )
     told = a_verdict(
         Proof(kind=ProofKind.FAIL_TO_PASS, tests=("t",), hunks=hunks),
-        unproved=("calc.py:7-8: add a test that fails without it",),
+        unproved=(FindingKind.ADD_FAILING.of(path="calc.py", line=7).replace(end=8),),
     )
     found = arrange(told)
     assert marks(found["calc.py"]) == [
@@ -104,9 +105,9 @@ def test_a_change_that_was_tried_as_a_whole_is_proved_as_a_whole() -> None:
 
 def test_nothing_is_called_proved_without_a_proof() -> None:
     assert arrange(None)["calc.py"].marks == (JudgedAs.OPEN,)
-    failed = Verdict(passed=False, reasons=("no",), evidence=())
+    failed = Verdict(passed=False, reasons=(FindingKind.NOTHING_CHANGED.of(),), evidence=())
     assert arrange(failed)["calc.py"].marks == (JudgedAs.OPEN,)
-    unproved = arrange(a_verdict(unproved=("add a test that fails without this change and passes with it",)))
+    unproved = arrange(a_verdict(unproved=(FindingKind.ADD_ANY.of(),)))
     assert unproved["calc.py"].marks == (JudgedAs.UNPROVED,)
 
 
@@ -123,7 +124,11 @@ def test_one_insertion_has_a_mark_for_each_part_that_was_tried() -> None:
     added = "+\n+def proved():\n+    return 1\n+\n+def unproved():\n+    return 2\n"
     hunks = (Hunk(path="a.py", line=3, end=5, proved=True), Hunk(path="a.py", line=6, end=7))
     proof = Proof(kind=ProofKind.FAIL_TO_PASS, tests=("t",), hunks=hunks)
-    told = a_verdict(proof, unproved=("a.py:6-7: add a test that fails without it", "a.py:7: try it"))
+    unproved = (
+        FindingKind.ADD_FAILING.of(path="a.py", line=6).replace(end=7),
+        FindingKind.AS_WORDED.of("try it", path="a.py", line=7),
+    )
+    told = a_verdict(proof, unproved=unproved)
     (hunk,) = arrange(told, head + added)["a.py"].hunks
     assert [(block.mark, len(block.rows)) for block in hunk.blocks] == [
         (JudgedAs.PROVED, 4),
@@ -153,7 +158,11 @@ def test_what_no_test_notices_stands_at_its_line_also_where_lines_only_went() ->
         a_mutant(43, "y = 2 → (left out)", code=Side.BASE),
         a_mutant(6, "2 → 3").replace(outcome=MutantEnd.KILLED),
     )
-    verdict = a_verdict(unproved=("calc.py:2: no test notices a + b → a", "calc.py:43: add a test"))
+    unproved = (
+        FindingKind.UNNOTICED.of("a + b → a", path="calc.py", line=2),
+        FindingKind.AS_WORDED.of("add a test", path="calc.py", line=43),
+    )
+    verdict = a_verdict(unproved=unproved)
     (calc, *others) = arrange_diff(split_diff(DIFF), Surface(), verdict, mutants)
     rows = [row for hunk in calc.hunks for block in hunk.blocks for row in block.rows]
     shown = [

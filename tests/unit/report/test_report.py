@@ -1,6 +1,7 @@
 from agentflow.core.errors import Exit
 from agentflow.core.events import IntentTold
 from agentflow.core.evidence import Side
+from agentflow.core.finding import FindingKind
 from agentflow.core.task import Ending, Status
 from agentflow.report.material import Material, Spending
 from agentflow.report.report import format_report
@@ -20,11 +21,12 @@ HEADINGS = [
 
 
 def test_foreign_text_adds_no_heading_and_steers_no_terminal() -> None:
+    forged = FindingKind.AS_WORDED.of(FORGED)
     ending = Ending(status=Status.FAILED, exit_code=Exit.NOT_VERIFIED, reason=FORGED)
     task = a_task(
         task=FORGED,
         ending=ending,
-        failures=(a_failure(reasons=(FORGED, FORGED)),),
+        failures=(a_failure(reasons=(forged, forged.replace(path=FORGED))),),
         verdict=a_verdict("red", caveats=(FORGED, "# forged")),
     )
     missing = ran().replace(evidence=None, check=a_check(missing=FORGED))

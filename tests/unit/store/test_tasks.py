@@ -432,8 +432,8 @@ def test_a_hand_edited_value_that_does_not_fit_is_named(
 def test_a_file_of_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
     store = a_store(tmp_path)
     path = store.folder / "task.md"
-    path.write_text(path.read_text().replace("version: 1", "version: 2\nnew_key: 1"))
-    with pytest.raises(CorruptState, match="version 2 was written by a newer agentflow"):
+    path.write_text(path.read_text().replace("version: 2", "version: 99\nnew_key: 1"))
+    with pytest.raises(CorruptState, match="version 99 was written by a newer agentflow"):
         read_task(path)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult
-from agentflow.core.role import Finding
+from agentflow.core.role import Citation
 from agentflow.tools.excerpts import NEAR, WHOLE_LINES, collect_excerpts, find_definition, was_shown
 from agentflow.workspace.path_guard import PathGuard
 from tests.unit.tools.bench import Bench
@@ -13,8 +13,8 @@ from tests.unit.tools.bench import Bench
 LONG = [f"line {number}" for number in range(1, WHOLE_LINES + 100)]
 
 
-def cites(*places: tuple[str, int]) -> list[Finding]:
-    return [Finding(claim="so", path=path, line=line) for path, line in places]
+def cites(*places: tuple[str, int]) -> list[Citation]:
+    return [Citation(claim="so", path=path, line=line) for path, line in places]
 
 
 def test_a_short_file_is_handed_on_whole_and_others_around_the_lines(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Side, TestCounts, TestOutcome
+from agentflow.core.finding import FindingKind
 from agentflow.core.task import Failure, Gate, GateStatus, Phase, TaskState
 from agentflow.core.verdict import Verdict
 from agentflow.routing.route import ORDER
@@ -113,11 +114,12 @@ def a_failure(tree: str = AFTER, signature: str = "s", **changes: Any) -> Failur
         phase=Phase.VERIFICATION,
         tree=tree,
         signature=signature,
-        reasons=("tests: still failing: t1",),
+        reasons=(FindingKind.STILL_FAILING.of("t1", check=TESTS),),
         evidence=("ev-tests",),
     )
     return failure.replace(**changes)
 
 
 def a_verdict(*reasons: str, caveats: tuple[str, ...] = ()) -> Verdict:
-    return Verdict(passed=not reasons, reasons=reasons, evidence=("ev-tests",), caveats=caveats)
+    said = tuple(map(FindingKind.AS_WORDED.of, reasons))
+    return Verdict(passed=not reasons, reasons=said, evidence=("ev-tests",), caveats=caveats)

@@ -3,12 +3,14 @@ from typing import Any
 import pytest
 
 from agentflow.core.evidence import By, CheckRun, Side, TestCounts
+from agentflow.core.finding import FileKind, FindingKind
 from agentflow.core.role import Claim, Judgement
 from agentflow.core.verdict import Caveat, Hunk, MutantEnd, MutantResult, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case
 from agentflow.verdict.judge import judge, lower_verdict
 from agentflow.verdict.proofs import find_blind_checks
+from agentflow.wording import describe_all
 from agentflow.workspace.changes import ChangeKind
 from tests.unit.verdict.cases import (
     BEFORE,
@@ -285,7 +287,10 @@ _UNMET = a_case((GREEN,), (WAS_GREEN,), wanted=Wanted.BEHAVIOUR)
 
 def test_a_document_that_a_check_reads_is_asked_about_whatever_was_wanted() -> None:
     verdict = judge(
-        _UNMET.replace(same_behaviour=True, weakened=("README.md changed and counts as a check",))
+        _UNMET.replace(
+            same_behaviour=True,
+            weakened=(FindingKind.CHECK_FILE_CHANGED.of(FileKind.NAMED, path="README.md"),),
+        )
     )
     assert (verdict.passed, verdict.to_approve) == (False, True)
 
@@ -338,7 +343,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
     ),
     "tests that were counted are no more": (
         a_case((ran(TESTS),), (before(TESTS, tests=TestCounts(passed=3)),)),
-        "tests: 3 tests ran before, none that can be counted now",
+        "tests: 3 tests ran before, 0 now",
     ),
     "a count of failed tests in spite of exit 0": (
         a_case((ran(TESTS, tests=TestCounts(passed=2, failed=1)),), (before(TESTS, exit_code=1),)),
@@ -463,7 +468,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
             (WAS_RED,),
             targets=frozenset({"t1"}),
         ),
-        "tests: still failing: t1 (passes at times)",
+        "tests: passes at times, and still fails: t1",
     ),
     "one by chance and one for good": (
         a_case((by_chance(outcomes={"t1": FLAKY, "t2": FAILED}, exit_code=1),), (WAS_GREEN,)),
@@ -478,7 +483,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
         "types: not run",
     ),
     "a runner that was not tried": (MENDED.replace(probes=None), "tests: not run with a test that must"),
-    "a runner that does not tell": (MENDED.replace(probes=QUIET), "tests: a test that must fail does not"),
+    "a runner that does not tell": (MENDED.replace(probes=QUIET), "tests: a test that must fail passes"),
     "a test that expects nothing": (
         MENDED.replace(probes=(SOFT,)),
         "tests: passes whatever its tests expect: test_a",
@@ -491,7 +496,7 @@ def test_a_change_that_is_not_proven_is_refused(name: str) -> None:
     case, reason = REFUSED[name]
     verdict = judge(case)
     assert not verdict.passed
-    assert any(found.startswith(reason) for found in verdict.reasons), verdict.reasons
+    assert any(found.startswith(reason) for found in describe_all(verdict.reasons)), verdict.reasons
     assert verdict.caveats == ()
 
 
@@ -510,14 +515,14 @@ PROBED: dict[str, tuple[tuple[ProbeResult, ...], list[str]]] = {
 def test_what_had_to_fail_lessens_a_pass(probes: tuple[ProbeResult, ...], caveats: list[str]) -> None:
     verdict = judge(MENDED.replace(probes=probes))
     assert (verdict.passed, list(verdict.caveats)) == (True, caveats)
-    told = (*verdict.notes, *verdict.unproved)
+    told = describe_all((*verdict.notes, *verdict.unproved))
     assert not caveats or any("a.py:3" in note or "t1" in note for note in told)
 
 
 @pytest.mark.parametrize(
     ("before_it", "lines"),
     [
-        (RED_AS_IT_MUST, ["lint: no longer sees an error in a.py:3, with the change of a.py"]),
+        (RED_AS_IT_MUST, ["lint: no longer sees an error in a.py:3"]),
         (ProbeEnd.SILENT, []),
     ],
 )
@@ -525,29 +530,30 @@ def test_a_check_that_the_change_switched_off_is_told_from_one_that_never_looked
     before_it: ProbeEnd, lines: list[str]
 ) -> None:
     now = probed(ProbeKind.BROKEN_CODE, check=LINT)
-    assert list(find_blind_checks((now, now.replace(code=Side.BASE, end=before_it)), ["a.py"])) == lines
+    blind = find_blind_checks((now, now.replace(code=Side.BASE, end=before_it)))
+    assert list(describe_all(blind)) == lines
 
 
 @pytest.mark.parametrize("probes", [None, QUIET])
 def test_nobody_is_asked_to_approve_what_such_a_runner_said(probes: tuple[ProbeResult, ...] | None) -> None:
-    verdict = judge(MENDED.replace(probes=probes, weakened=("tests/a.py: assertion gone",)))
+    verdict = judge(MENDED.replace(probes=probes, weakened=(FindingKind.WEAKER.of(path="tests/a.py"),)))
     assert (verdict.passed, verdict.to_approve) == (False, False)
 
 
 def test_three_hold_and_one_that_is_required_is_missing() -> None:
     verdict = judge(a_case((ran(LINT), ran(TYPES), ABSENT, GREEN), (WAS_RED,)))
     assert (verdict.passed, verdict.caveats) == (True, ("check_not_run:build",))
-    assert "build cannot run here: hatch: pip install hatch" in verdict.notes
+    assert "build cannot run here: hatch: pip install hatch" in describe_all(verdict.notes)
 
 
 def test_what_is_wrong_beside_a_missing_tool_is_all_that_has_to_be_mended() -> None:
     verdict = judge(a_case((ABSENT, STILL_RED), (WAS_RED,), targets=frozenset({"t1"})))
-    assert (verdict.passed, verdict.reasons) == (False, ("tests: still failing: t1",))
+    assert (verdict.passed, describe_all(verdict.reasons)) == (False, ("tests: still failing: t1",))
 
 
 def test_skipped_tests_are_said() -> None:
     some = ran(TESTS, {"t1": PASSED, "t2": SKIPPED})
-    assert "tests: 1 of 2 skipped" in judge(a_case((some,), (WAS_RED,))).notes
+    assert "tests: 1 of 2 skipped" in describe_all(judge(a_case((some,), (WAS_RED,))).notes)
 
 
 def test_every_reason_is_given_not_only_the_first() -> None:
@@ -556,7 +562,7 @@ def test_every_reason_is_given_not_only_the_first() -> None:
         (before(LINT), WAS_GREEN),
         drift=(changed("a.py"),),
     )
-    assert judge(case).reasons == (
+    assert describe_all(judge(case).reasons) == (
         "changed after the checks began: a.py",
         "lint: exit 1: m",
         "tests: exit 1: t1",
@@ -569,7 +575,7 @@ def test_the_verdict_rests_on_the_final_evidence_alone() -> None:
 
 def test_new_files_and_old_failures_are_noted() -> None:
     case = a_case((STILL_RED,), (WAS_RED,), drift=(changed("c.log", ChangeKind.ADDED),))
-    assert judge(case).notes == (
+    assert describe_all(judge(case).notes) == (
         "new files appeared while the checks ran: c.log",
         "failed before the task and still fails: tests: t1",
     )
@@ -577,14 +583,16 @@ def test_new_files_and_old_failures_are_noted() -> None:
 
 def test_what_was_green_before_is_no_old_failure() -> None:
     both = ran(TESTS, {"t1": FAILED, "t2": FAILED})
-    assert judge(a_case((both,), (WAS_RED,))).notes == ("failed before the task and still fails: tests: t1",)
+    (note,) = describe_all(judge(a_case((both,), (WAS_RED,))).notes)
+    assert note == "failed before the task and still fails: tests: t1"
     assert judge(a_case((ran(TESTS, {"t1": PASSED, "t2": FAILED}),), (WAS_RED,))).notes == ()
     assert judge(a_case((both,), (WAS_GREEN,))).notes == ()
 
 
 def test_long_lists_are_counted() -> None:
     names = {f"t{number}": FAILED for number in range(8)}
-    assert judge(a_case((ran(TESTS, names),))).reasons == ("tests: exit 1: t0, t1, t2, t3, t4 and 3 more",)
+    (reason,) = describe_all(judge(a_case((ran(TESTS, names),))).reasons)
+    assert reason == "tests: exit 1: t0, t1, t2, t3, t4 and 3 more"
 
 
 def said(claim: Claim, *reasons: str, evidence: tuple[str, ...] = ()) -> Judgement:
@@ -615,8 +623,9 @@ def test_agreement_changes_nothing(verdict: Any) -> None:
 def test_a_cited_failure_goes_back(judgement: Judgement) -> None:
     verdict = lower_verdict(HELD, judgement, CHANGED)
     assert not verdict.passed
-    assert verdict.reasons[0].startswith("verifier: ")
-    assert judgement.reasons[0] in verdict.reasons[0]
+    (reason,) = describe_all(verdict.reasons)
+    assert reason.startswith("verifier: ")
+    assert judgement.reasons[0] in reason
 
 
 @pytest.mark.parametrize(
@@ -636,8 +645,9 @@ def test_an_uncited_failure_is_a_caveat_that_shows_both_sides(judgement: Judgeme
     verdict = lower_verdict(a_verdict(caveats=(Caveat.ALREADY_RED,)), judgement, CHANGED)
     assert verdict.passed
     assert verdict.caveats == (Caveat.ALREADY_RED, Caveat.VERIFIER_DISAGREES)
-    assert "every check passes" in verdict.notes[-1]
-    assert all(reason in verdict.notes[-1] for reason in judgement.reasons or ("no reason given",))
+    note = describe_all(verdict.notes)[-1]
+    assert "every check passes" in note
+    assert all(reason in note for reason in judgement.reasons or ("no reason given",))
 
 
 @pytest.mark.parametrize("claim", Claim)
@@ -650,9 +660,13 @@ def test_no_word_of_a_verifier_raises_a_verdict(claim: Claim, evidence: tuple[st
 def test_new_tests_that_prove_nothing_are_told_by_name() -> None:
     old, new = {"adds": PASSED}, {"adds": PASSED, "rounds": PASSED}
     case = a_case((ran(TESTS, new),), (before(TESTS, old),), tested=("test/cart.test.js",))
-    assert judge(case).unproved == ("test/cart.test.js: let rounds fail when the code is broken",)
+    assert describe_all(judge(case).unproved) == (
+        "test/cart.test.js: let rounds fail when the code is broken",
+    )
     several = case.replace(tested=("test/cart.test.js", "test/more.test.js"))
-    assert judge(several).unproved[0].endswith(": let each new or changed test fail when the code is broken")
+    assert describe_all(judge(several).unproved)[0].endswith(
+        ": let each new or changed test fail when the code is broken"
+    )
 
 
 def test_tests_that_run_compiled_are_no_tests_that_did_not_run() -> None:
@@ -661,7 +675,9 @@ def test_tests_that_run_compiled_are_no_tests_that_did_not_run() -> None:
         {"dist/a.test.js::adds": PASSED, "dist/a.test.js::rounds": PASSED},
     )
     case = a_case((ran(TESTS, new),), (before(TESTS, old),), tested=("src/a.test.ts",))
-    assert judge(case).unproved == ("src/a.test.ts: let dist/a.test.js::rounds fail when the code is broken",)
+    assert describe_all(judge(case).unproved) == (
+        "src/a.test.ts: let dist/a.test.js::rounds fail when the code is broken",
+    )
 
 
 @pytest.mark.parametrize(
@@ -673,7 +689,7 @@ def test_tests_that_run_compiled_are_no_tests_that_did_not_run() -> None:
 )
 def test_a_refactoring_needs_no_test_that_fails_without_it(wanted: Wanted, said: str) -> None:
     case = a_case((GREEN,), (WAS_GREEN,), changed=LINES, wanted=wanted)
-    assert judge(case).unproved == (f"a.py:3: {said}",)
+    assert describe_all(judge(case).unproved) == (f"a.py:3: {said}",)
 
 
 def test_a_refactoring_whose_edits_took_too_long_needs_a_reader_and_no_test() -> None:
@@ -688,5 +704,5 @@ def test_a_refactoring_whose_edits_took_too_long_needs_a_reader_and_no_test() ->
         outcome=MutantEnd.NOT_TRIED,
     )
     case = a_case((GREEN,), (WAS_GREEN,), changed=LINES, wanted=Wanted.FORM, mutants=(late,))
-    said = "a.py:3: not all small edits of it could be tried in time: read the diff"
-    assert judge(case).unproved == (said,)
+    said = "a.py:3: out of time to try all small edits of it: read the diff"
+    assert describe_all(judge(case).unproved) == (said,)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from agentflow.core.evidence import Check, CheckName
-from agentflow.core.verdict import Hunk, Remark
+from agentflow.core.finding import Finding, FindingKind
+from agentflow.core.verdict import Hunk
 from agentflow.verdict.neighbours import compare_sides, find_other_results, nearby_run
 from tests.support.boxes import boxed
 
@@ -99,7 +100,7 @@ def write(root: Path, side: int) -> Iterator[Hunk]:
     for title, row in ROWS.items():
         first, body = code.count("\n") + 2, (row.old, row.new)[side]
         code += function(title, body)
-        yield Hunk(path="core.py", line=first, end=first + body.count("\n"), wanted=title)
+        yield Hunk(path="core.py", line=first, end=first + body.count("\n"), edit=title)
         tests += f"def test_{NAMES[title]}():\n{indent(row.test.format(name=NAMES[title]), '    ')}\n\n\n"
     root.mkdir()
     (root / "core.py").write_text(code, "utf-8")
@@ -120,7 +121,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     [*write(old, 0)]
     hunks = [*write(new, 1)]
     remarks = compare_sides(tell(old), tell(new), hunks, {"250"})
-    return frozenset(hunk.wanted for hunk in hunks for each in remarks if each.line == hunk.line)
+    return frozenset(hunk.edit for hunk in hunks for each in remarks if each.line == hunk.line)
 
 
 @pytest.mark.parametrize("title", ROWS)
@@ -135,7 +136,7 @@ def lay(root: Path, code: str, tests: str) -> bytes:
     return tell(root, "-m unittest -v" if "TestCase" in tests else "-m pytest -q")
 
 
-def look(tmp_path: Path, tests: str) -> tuple[Remark, ...]:
+def look(tmp_path: Path, tests: str) -> tuple[Finding, ...]:
     code = f"def pages(total, size):\n    {PAGES}"
     hunks = [Hunk(path="core.py", line=2, end=2)]
     sides = (code, f"{code} + (total == 417)")
@@ -173,9 +174,7 @@ def look(tmp_path: Path, tests: str) -> tuple[Remark, ...]:
 )
 def test_cases_of_unittest_and_rows_of_parameters_have_neighbours(tmp_path: Path, tests: str) -> None:
     (remark,) = look(tmp_path, tests)
-    assert remark.describe() == (
-        "core.py:2: code that knows the tests: only for 417, not for the values next to it"
-    )
+    assert (remark.kind, remark.place, *remark.subjects) == (FindingKind.MEMORISED, "core.py:2", "417")
 
 
 @pytest.mark.parametrize(
@@ -211,6 +210,6 @@ def test_a_refactoring_does_the_same_beside_the_inputs_of_tests(name: str, tmp_p
         )
         told.append(tell(tmp_path / side, is_all=True))
     remarks = find_other_results(told[0], told[1], [Hunk(path="core.py", line=2, end=2)])
-    assert [each.text for each in remarks] == (
-        [f"the same as before only for {literal}, not for the values next to it"] if literal else []
+    assert [(each.kind, *each.subjects) for each in remarks] == (
+        [(FindingKind.SAME_ONLY_FOR, literal)] if literal else []
     )

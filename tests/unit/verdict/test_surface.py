@@ -4,43 +4,44 @@ import pytest
 
 from agentflow.checks.repository import Repository
 from agentflow.core.evidence import Check, CheckName, Surface
-from agentflow.verdict.surface import Kind, find_kind, find_surface
+from agentflow.core.finding import FileKind
+from agentflow.verdict.surface import find_kind, find_surface
 from tests.support.boxes import unboxed
 
 KINDS = {
-    "tests/test_pager.py": Kind.TESTS,
-    "src/pkg/test_inline.py": Kind.TESTS,
-    "pkg/pager_test.go": Kind.TESTS,
-    "web/list.test.tsx": Kind.TESTS,
-    "src/test/java/ListTest.java": Kind.TESTS,
-    "tests/helpers/build.py": Kind.TESTS,
+    "tests/test_pager.py": FileKind.TESTS,
+    "src/pkg/test_inline.py": FileKind.TESTS,
+    "pkg/pager_test.go": FileKind.TESTS,
+    "web/list.test.tsx": FileKind.TESTS,
+    "src/test/java/ListTest.java": FileKind.TESTS,
+    "tests/helpers/build.py": FileKind.TESTS,
     ".claude/hooks/tests/test_guard.py": None,
     "tests/.old/test_pager.py": None,
-    ".claude/hooks/conftest.py": Kind.START,
-    ".web/tests/list.test.ts": Kind.TESTS,
-    "conftest.py": Kind.START,
-    "tests/conftest.py": Kind.START,
-    "sitecustomize.py": Kind.START,
-    "lib/extra.pth": Kind.START,
-    "pytest.py": Kind.START,
-    "_pytest/runner.py": Kind.START,
-    "src/json.py": Kind.START,
+    ".claude/hooks/conftest.py": FileKind.START,
+    ".web/tests/list.test.ts": FileKind.TESTS,
+    "conftest.py": FileKind.START,
+    "tests/conftest.py": FileKind.START,
+    "sitecustomize.py": FileKind.START,
+    "lib/extra.pth": FileKind.START,
+    "pytest.py": FileKind.START,
+    "_pytest/runner.py": FileKind.START,
+    "src/json.py": FileKind.START,
     "types.ts": None,
     "io/reader.go": None,
     "pager/json.py": None,
     "src/pager/pytest.py": None,
-    "tests/fixtures/orders.json": Kind.FIXTURES,
-    "ui/__snapshots__/list.snap": Kind.FIXTURES,
-    "pkg/testdata/in.txt": Kind.FIXTURES,
-    "pytest.ini": Kind.RUNNER,
-    ".pytest.ini": Kind.RUNNER,
-    "mypy.ini": Kind.RUNNER,
-    ".ruff.toml": Kind.RUNNER,
-    "jest.config.ts": Kind.RUNNER,
-    "tsconfig.build.json": Kind.RUNNER,
-    "Makefile": Kind.BUILD,
-    "makefile": Kind.BUILD,
-    ".github/workflows/ci.yml": Kind.BUILD,
+    "tests/fixtures/orders.json": FileKind.FIXTURES,
+    "ui/__snapshots__/list.snap": FileKind.FIXTURES,
+    "pkg/testdata/in.txt": FileKind.FIXTURES,
+    "pytest.ini": FileKind.RUNNER,
+    ".pytest.ini": FileKind.RUNNER,
+    "mypy.ini": FileKind.RUNNER,
+    ".ruff.toml": FileKind.RUNNER,
+    "jest.config.ts": FileKind.RUNNER,
+    "tsconfig.build.json": FileKind.RUNNER,
+    "Makefile": FileKind.BUILD,
+    "makefile": FileKind.BUILD,
+    ".github/workflows/ci.yml": FileKind.BUILD,
     "src/pager.py": None,
     "pkg/testing/fake.py": None,
     "src/latest.py": None,
@@ -53,16 +54,16 @@ KINDS = {
 
 
 @pytest.mark.parametrize(("path", "kind"), KINDS.items())
-def test_a_path_belongs_to_the_checks_or_to_the_code_they_judge(path: str, kind: Kind | None) -> None:
+def test_a_path_belongs_to_the_checks_or_to_the_code_they_judge(path: str, kind: FileKind | None) -> None:
     assert find_kind(path, Surface()) is kind
 
 
 def test_the_user_adds_and_removes_paths() -> None:
     surface = Surface(added=("qa/**",), removed=("spec/**",))
 
-    assert find_kind("qa/rules.py", surface) is Kind.SETTING
+    assert find_kind("qa/rules.py", surface) is FileKind.SETTING
     assert find_kind("spec/model.py", surface) is None
-    assert find_kind("tests/test_a.py", surface) is Kind.TESTS
+    assert find_kind("tests/test_a.py", surface) is FileKind.TESTS
 
 
 def repository(folder: Path, files: dict[str, str]) -> Repository:
@@ -170,7 +171,7 @@ def test_a_module_of_the_product_may_be_named_like_one_of_the_standard_library(t
     surface = find_surface(here, (), (), ())
 
     paths = ("queue.py", "types/more.ts", "src/json/more.py", "ast.py", "pytest.py")
-    assert [find_kind(path, surface) for path in paths] == [None, None, None, Kind.START, Kind.START]
+    assert [find_kind(path, surface) for path in paths] == [None, None, None, FileKind.START, FileKind.START]
 
 
 def test_a_damaged_package_file_names_nothing(tmp_path: Path) -> None:
@@ -194,10 +195,10 @@ SAYS_NOTHING = [
 
 @pytest.mark.parametrize(
     ("files", "command", "kind"),
-    [*((*one, Kind.TESTS) for one in SAYS_SO), *((*one, None) for one in SAYS_NOTHING)],
+    [*((*one, FileKind.TESTS) for one in SAYS_SO), *((*one, None) for one in SAYS_NOTHING)],
 )
 def test_tests_in_a_dot_folder_belong_to_the_checks_where_a_check_runs_them(
-    files: dict[str, str], command: str, kind: Kind | None, tmp_path: Path
+    files: dict[str, str], command: str, kind: FileKind | None, tmp_path: Path
 ) -> None:
     here = repository(tmp_path, {HIDDEN: "def test_a(): pass\n", **files})
     check = Check(name=CheckName.TESTS, command=command, reason="", timeout=1)

@@ -20,6 +20,7 @@ from agentflow.core.events import (
     Warned,
 )
 from agentflow.core.evidence import Check, CheckName, Evidence
+from agentflow.core.finding import FindingKind
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.record import to_builtins
 from agentflow.core.run import RunOutcome
@@ -163,7 +164,7 @@ def first_failure() -> list[Event]:
         phase=Phase.VERIFICATION,
         tree=FIRST,
         signature="x",
-        reasons=reasons,
+        reasons=tuple(map(FindingKind.AS_WORDED.of, reasons)),
         evidence=("ev-0005",),
     )
     return [

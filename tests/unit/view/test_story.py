@@ -410,3 +410,21 @@ def test_in_short_a_check_without_counts_says_how_it_ended_and_a_flaky_one_that_
         killed,
         an_end(Phase.VERIFICATION, GateStatus.PASSED),
     ) == ["✓ verification: lint: exit 2; types: 4 passed, flaky; tests: timed out after 3 s"]
+
+
+def test_in_short_the_review_says_what_the_reviewer_says_and_not_the_checks_beside_it() -> None:
+    tell = Story(is_brief=True)
+    ended = PhaseEnded(
+        phase=Phase.REVIEW, iteration=1, status=GateStatus.PASSED, message="APPROVED", seconds=0
+    )
+    happened = (
+        PhaseStarted(phase=Phase.REVIEW, iteration=1),
+        PhaseStarted(phase=Phase.VERIFICATION, iteration=1),
+        CHECKED,
+        ended,
+        ended.replace(phase=Phase.VERIFICATION, message=""),
+    )
+    rows = [tell(StoredEvent(seq=1, at="2024-01-01T00:00:00Z", event=event)) for event in happened]
+    review, verification = (one.text[10:] for lines in rows for one in lines)
+    assert review == "✓ review: APPROVED"
+    assert verification.startswith("✓ verification: tests: ")

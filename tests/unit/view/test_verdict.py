@@ -4,6 +4,7 @@ import pytest
 
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import TestCounts
+from agentflow.core.finding import FindingKind
 from agentflow.core.messages import Usage
 from agentflow.core.task import Ending, Failure, Phase, Status
 from agentflow.core.verdict import Verdict
@@ -114,7 +115,7 @@ def test_caveats_are_explained_and_notes_are_shown(finished: Snapshot) -> None:
         reasons=(),
         evidence=(),
         caveats=("unproved", "something_new"),
-        notes=("1 new file is not tracked",),
+        notes=(FindingKind.AS_WORDED.of("1 new file is not tracked"),),
     )
     state = finished.state.replace(status=Status.VERIFIED_WITH_CAVEAT, verdict=shown)
     rows = draw_verdict(finished.replace(state=state), DIFF)
@@ -187,7 +188,7 @@ def test_failed_iterations_are_told_with_their_reasons(finished: Snapshot) -> No
         phase=Phase.REVIEW,
         tree="t",
         signature="s",
-        reasons=tuple(f"reason {number}" for number in range(5)),
+        reasons=tuple(FindingKind.AS_WORDED.of(f"reason {number}") for number in range(5)),
         evidence=(),
     )
     shown = words(draw_verdict(finished.replace(state=finished.state.replace(failures=(failure,))), ""))
@@ -199,8 +200,9 @@ def test_failed_iterations_are_told_with_their_reasons(finished: Snapshot) -> No
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_foreign_text_reaches_no_report_raw(hostile: str, finished: Snapshot) -> None:
-    failure = finished.state.failures[0].replace(reasons=(hostile, f"a {hostile}"))
-    shown = Verdict(passed=True, reasons=(), evidence=(), caveats=(hostile,), notes=(hostile,))
+    said = FindingKind.AS_WORDED.of(hostile)
+    failure = finished.state.failures[0].replace(reasons=(said, said.replace(path="a")))
+    shown = Verdict(passed=True, reasons=(), evidence=(), caveats=(hostile,), notes=(said,))
     ending = Ending(status=Status.FAILED, exit_code=Exit.NOT_VERIFIED, reason=hostile)
     state = finished.state.replace(
         failures=(failure,), verdict=shown, ending=ending, status=Status.FAILED, sandbox="none"

@@ -1,10 +1,13 @@
 import pytest
 
 from agentflow.core.errors import Exit
+from agentflow.core.finding import FindingKind
 from agentflow.core.task import Ending, Status
 from agentflow.core.verdict import Caveat, Verdict
 from agentflow.report.why import explain_task
 from agentflow.view.tasks import Snapshot
+
+said = FindingKind.AS_WORDED.of
 
 
 @pytest.mark.parametrize("caveat", Caveat)
@@ -23,8 +26,8 @@ def test_no_more_than_two_facts_are_told_one_for_each_caveat_first(finished: Sna
         reasons=(),
         evidence=(),
         caveats=(Caveat.UNPROVED, Caveat.KNOWS_THE_TESTS),
-        unproved=("calc.py:1: a", "calc.py:2: b"),
-        grounds={Caveat.KNOWS_THE_TESTS: ("calc.py:3: c",)},
+        unproved=(said("calc.py:1: a"), said("calc.py:2: b")),
+        grounds={Caveat.KNOWS_THE_TESTS: (said("calc.py:3: c"),)},
     )
     state = finished.state.replace(status=Status.VERIFIED_WITH_CAVEAT, verdict=verdict)
     told = explain_task(state, finished.find, place=" -C x")

@@ -3,9 +3,10 @@ import re
 import pytest
 
 from agentflow.core.evidence import CheckRun, Side
+from agentflow.core.finding import FindingKind
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Budget
-from agentflow.core.role import Change, Finding, Findings, Limits, Plan, PlanStep, Role, ToolRule
+from agentflow.core.role import Change, Citation, Findings, Limits, Plan, PlanStep, Role, ToolRule
 from agentflow.core.task import Excerpt, Instruction, Intent, Phase
 from agentflow.library.instructions import MAX_IN_PROMPT
 from agentflow.report.material import Material, fence_text
@@ -28,7 +29,7 @@ RED = ran(TESTS, {"t1": FAILED, "t2": PASSED}).replace(tail=TAIL)
 DIFF = "--- a/calc.py\n+++ b/calc.py\n@@ -1 +1 @@\n-a\n+```\n"
 FINDINGS = Findings(
     summary="it subtracts",
-    findings=(Finding(claim="minus", path="calc.py", line=2),),
+    findings=(Citation(claim="minus", path="calc.py", line=2),),
     open_questions=("why?",),
 )
 PLAN = Plan(
@@ -286,7 +287,8 @@ def test_many_failures_are_counted_and_the_tail_is_short() -> None:
 
 
 def test_a_later_iteration_is_told_only_what_failed_since() -> None:
-    task = TASK.replace(iteration=3, failures=(a_failure(), a_failure(iteration=2, reasons=("still red",))))
+    again = a_failure(iteration=2, reasons=(FindingKind.AS_WORDED.of("still red"),))
+    task = TASK.replace(iteration=3, failures=(a_failure(), again))
     text = write_iteration_prompt(task, material())
     assert text.startswith(f"# Iteration 3 of {task.max_iterations}\n")
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Iteration 2 failed"]

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from agentflow.core.finding import FindingKind
 from agentflow.process import capture
 from agentflow.sandbox.throwaway import remove_scratch
+from agentflow.wording import describe_all
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.ignored_files import describe_changes, list_unchanged, mark_ignored
+from agentflow.workspace.ignored_files import list_program_changes, list_unchanged, mark_ignored
 
 ENTRIES = (".venv/", "node_modules/")
 SITE = ".venv/lib/python3.11/site-packages"
@@ -40,7 +42,7 @@ def changed(root: Path, git: Git, name: str, text: str = "x = 2\n") -> tuple[str
     place.write_text(text)
     if times:
         os.utime(place, ns=times)
-    return describe_changes(before, mark_ignored(git, ENTRIES))
+    return describe_all(list_program_changes(before, mark_ignored(git, ENTRIES)))
 
 
 @pytest.mark.parametrize(
@@ -64,9 +66,8 @@ def test_what_is_removed_is_named(root: Path, git: Git) -> None:
     before = mark_ignored(git, ENTRIES)
     (root / ".venv/bin/pytest").unlink()
 
-    assert describe_changes(before, mark_ignored(git, ENTRIES)) == (
-        ".venv/bin/pytest was removed: checks may run it",
-    )
+    (gone,) = list_program_changes(before, mark_ignored(git, ENTRIES))
+    assert (gone.kind, gone.path) == (FindingKind.PROGRAM_GONE, ".venv/bin/pytest")
 
 
 def test_another_install_of_the_same_package_is_no_change(root: Path, git: Git, tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_another_install_of_the_same_package_is_no_change(root: Path, git: Git, 
     assert mark_ignored(git, ENTRIES) == before
 
     assert changed(root, git, f"{SITE}/pytest/main.py") == (f"{SITE}/pytest changed: checks may run it",)
-    assert describe_changes(before, mark_ignored(git, ENTRIES)) != ()
+    assert list_program_changes(before, mark_ignored(git, ENTRIES)) != ()
 
 
 def test_compiled_code_is_no_change(root: Path, git: Git) -> None:

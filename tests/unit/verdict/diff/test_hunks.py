@@ -1,6 +1,7 @@
 import pytest
 
-from agentflow.verdict.diff.hunks import drop_moved, split_change
+from agentflow.core.finding import format_place
+from agentflow.verdict.diff.hunks import LineSpan, drop_moved, split_change
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 OLD = """import os
@@ -24,15 +25,19 @@ def a_change(after: str, before: str = OLD, path: str = "calc.py") -> ChangedTex
     return ChangedTexts(path=path, before=before, after=after, modes=modes)
 
 
+def place(hunk: LineSpan) -> str:
+    return format_place(hunk.lines.path, hunk.lines.line, hunk.lines.end)
+
+
 def places(*changes: ChangedTexts) -> list[str]:
-    return [hunk.lines.place for hunk in split_change(changes)]
+    return [place(hunk) for hunk in split_change(changes)]
 
 
 def test_each_function_that_was_changed_is_a_piece() -> None:
     new = OLD.replace("return a", "return a + 1").replace("return c", "return c + 1")
     change = a_change(new)
     first, third = split_change([change])
-    assert (first.lines.place, third.lines.place) == ("calc.py:5", "calc.py:13")
+    assert (place(first), place(third)) == ("calc.py:5", "calc.py:13")
     assert first.take_back() == new.replace("return a + 1", "return a")
     assert third.take_back() == new.replace("return c + 1", "return c")
 
@@ -57,7 +62,7 @@ def test_functions_that_were_added_at_once_are_pieces_of_their_own() -> None:
 
 
 def places_of_moved(*changes: ChangedTexts) -> list[str]:
-    return [hunk.lines.place for hunk in drop_moved(split_change(changes))]
+    return [place(hunk) for hunk in drop_moved(split_change(changes))]
 
 
 def test_code_that_moved_is_taken_back_where_it_is_now() -> None:

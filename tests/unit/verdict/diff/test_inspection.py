@@ -1,7 +1,8 @@
 import pytest
 
 from agentflow.core.evidence import CheckName
-from agentflow.verdict.diff.inspection import describe_suppressions, find_own_checks
+from agentflow.core.finding import FindingKind
+from agentflow.verdict.diff.inspection import find_own_checks, find_suppressions
 
 SUPPRESSIONS = {
     "x = 1  # noqa: E501": CheckName.LINT,
@@ -22,17 +23,12 @@ SUPPRESSIONS = {
 
 @pytest.mark.parametrize(("line", "check"), SUPPRESSIONS.items())
 def test_a_new_suppression_is_told_where_its_check_is_required(line: str, check: CheckName) -> None:
-    (said,) = describe_suppressions("a.x", "one\n", f"one\n{line}\n", list(CheckName))
+    (said,) = find_suppressions("a.x", "one\n", f"one\n{line}\n", list(CheckName))
 
-    assert said.startswith("a.x:2: ")
-    assert said.endswith(f" keeps {check} from looking")
-    assert not describe_suppressions(
-        "a.x",
-        "one\n",
-        f"one\n{line}\n",
-        [one for one in CheckName if one is not check and one is not CheckName.FORMAT],
-    )
-    assert not describe_suppressions("a.x", f"{line}\none\n", f"one\n{line}\n", list(CheckName))
+    assert (said.kind, said.check, said.place) == (FindingKind.SILENCED, check, "a.x:2")
+    others = [one for one in CheckName if one is not check and one is not CheckName.FORMAT]
+    assert not [*find_suppressions("a.x", "one\n", f"one\n{line}\n", others)]
+    assert not [*find_suppressions("a.x", f"{line}\none\n", f"one\n{line}\n", list(CheckName))]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +36,7 @@ def test_a_new_suppression_is_told_where_its_check_is_required(line: str, check:
     ["# ignore the type", "# no quality here", "x = 'nolint'", "# allow this", "// disable eslint later"],
 )
 def test_other_words_are_none(line: str) -> None:
-    assert not describe_suppressions("a.x", "", line, list(CheckName))
+    assert not [*find_suppressions("a.x", "", line, list(CheckName))]
 
 
 OWN = """def pages(total):

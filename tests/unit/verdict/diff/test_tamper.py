@@ -3,9 +3,10 @@ import re
 import pytest
 
 from agentflow.core.evidence import Surface
-from agentflow.core.verdict import Remark, Tampering
+from agentflow.core.finding import Finding, FindingKind
 from agentflow.verdict.diff.tampering import TextDiff, find_tampering, is_setting_row
 from agentflow.verdict.surface import find_kind
+from agentflow.wording import describe
 
 TEST = """\
 import pytest
@@ -22,11 +23,11 @@ class TestPager:
 """
 
 
-def named(path: str, before: str, after: str) -> tuple[Remark, ...]:
+def named(path: str, before: str, after: str) -> tuple[Finding, ...]:
     return find_tampering([TextDiff(path=path, before=before, after=after, kind=find_kind(path, Surface()))])
 
 
-def kinds(path: str, before: str, after: str) -> set[Tampering]:
+def kinds(path: str, before: str, after: str) -> set[FindingKind]:
     return {finding.kind for finding in named(path, before, after)}
 
 
@@ -37,21 +38,21 @@ _ASSERT = "        assert pages(41, 10) == 5\n"
 @pytest.mark.parametrize(
     ("old", "new", "kind"),
     [
-        (_DEF, "    def check_last(self):\n", Tampering.TEST_GONE),
-        (_DEF, "    @pytest.mark.skip\n" + _DEF, Tampering.SKIPPED),
-        (_DEF, "    @pytest.mark.xfail(strict=False)\n" + _DEF, Tampering.SKIPPED),
-        (_ASSERT, "        pytest.skip('slow')\n" + _ASSERT, Tampering.SKIPPED),
-        (_ASSERT, "        return\n" + _ASSERT, Tampering.SKIPPED),
-        (_ASSERT, "", Tampering.WEAKER),
-        ("assert pages(41, 10) == 5", "assert pages(41, 10)", Tampering.WEAKER),
-        ("assert pages(41, 10) == 5", "assert pages(41, 10) >= 4", Tampering.WEAKER),
-        ("assert pages(41, 10) == 5", "assert pages(41, 10) == pytest.approx(5, abs=1)", Tampering.WEAKER),
-        ("assert pages(41, 10) == 5", "assert pages(41, 10) == 4", Tampering.EXPECTATION),
-        ("[1, 2, 3]", "[1, 2]", Tampering.FEWER_CASES),
-        ("assert pages(41, 10) == 5", "assert pages(41, 10) == 5 or True", Tampering.WEAKER),
+        (_DEF, "    def check_last(self):\n", FindingKind.TEST_GONE),
+        (_DEF, "    @pytest.mark.skip\n" + _DEF, FindingKind.SKIPPED),
+        (_DEF, "    @pytest.mark.xfail(strict=False)\n" + _DEF, FindingKind.SKIPPED),
+        (_ASSERT, "        pytest.skip('slow')\n" + _ASSERT, FindingKind.SKIPPED),
+        (_ASSERT, "        return\n" + _ASSERT, FindingKind.RETURNS_AT_ONCE),
+        (_ASSERT, "", FindingKind.WEAKER),
+        ("assert pages(41, 10) == 5", "assert pages(41, 10)", FindingKind.WEAKER),
+        ("assert pages(41, 10) == 5", "assert pages(41, 10) >= 4", FindingKind.WEAKER),
+        ("assert pages(41, 10) == 5", "assert pages(41, 10) == pytest.approx(5, abs=1)", FindingKind.WEAKER),
+        ("assert pages(41, 10) == 5", "assert pages(41, 10) == 4", FindingKind.EXPECTATION),
+        ("[1, 2, 3]", "[1, 2]", FindingKind.FEWER_CASES),
+        ("assert pages(41, 10) == 5", "assert pages(41, 10) == 5 or True", FindingKind.WEAKER),
     ],
 )  # fmt: skip
-def test_what_a_test_lost_is_named(old: str, new: str, kind: Tampering) -> None:
+def test_what_a_test_lost_is_named(old: str, new: str, kind: FindingKind) -> None:
     assert old in TEST
     assert kind in kinds("tests/test_pager.py", TEST, TEST.replace(old, new))
 
@@ -68,43 +69,43 @@ def test_what_a_test_lost_is_named(old: str, new: str, kind: Tampering) -> None:
     ],
 )
 def test_a_test_that_only_gained_lost_nothing(after: str) -> None:
-    lost = {Tampering.TEST_GONE, Tampering.FEWER_CASES, Tampering.SKIPPED, Tampering.WEAKER}
+    lost = {FindingKind.TEST_GONE, FindingKind.FEWER_CASES, FindingKind.SKIPPED, FindingKind.WEAKER}
     assert not kinds("tests/test_pager.py", TEST, after) & lost
 
 
 @pytest.mark.parametrize(
     ("path", "line", "kind"),
     [
-        ("conftest.py", "def pytest_runtest_makereport(item, call):", Tampering.REWRITTEN),
-        ("conftest.py", "    report.outcome = 'passed'", Tampering.REWRITTEN),
-        ("conftest.py", "    session.exitstatus = 0", Tampering.REWRITTEN),
-        ("conftest.py", "collect_ignore = ['test_slow.py']", Tampering.EXCLUDED),
-        ("conftest.py", "    items[:] = []", Tampering.EXCLUDED),
-        ("conftest.py", "unittest.TestCase.assertEqual = lambda *a: None", Tampering.PATCHED),
-        ("sitecustomize.py", "import builtins", Tampering.PATCHED),
-        ("tests/test_a.py", "os._exit(0)", Tampering.FORCED_EXIT),
-        ("Makefile", "\tpytest -q || true", Tampering.FORCED_EXIT),
-        ("Makefile", "\t-pytest -q", Tampering.FORCED_EXIT),
-        ("run.sh", "pytest -q | tee log", Tampering.FORCED_EXIT),
-        ("pytest.ini", "addopts = --ignore=tests/test_slow.py", Tampering.EXCLUDED),
-        (".coveragerc", "omit = src/*", Tampering.EXCLUDED),
-        ("mypy.ini", "ignore_errors = True", Tampering.EXCLUDED),
-        ("pytest.ini", "addopts = -p pager.hide", Tampering.PATCHED),
-        ("pytest.ini", "timeout = 900", Tampering.LONGER),
-        ("web/a.test.js", "it.skip('adds', () => {", Tampering.SKIPPED),
-        ("pkg/a_test.go", '\tt.Skip("later")', Tampering.SKIPPED),
-        ("src/pager.py", "if 'pytest' in sys.modules:", Tampering.DETECTS),
-        ("src/pager.py", "if os.environ.get('PYTEST_CURRENT_TEST'):", Tampering.DETECTS),
-        ("src/pager.py", "caller = inspect.stack()[1]", Tampering.DETECTS),
-        ("src/pager.py", "if sys.argv[0].endswith('x'):", Tampering.DETECTS),
-        ("src/pager.py", "key = hashlib.md5(repr(n).encode()).hexdigest()", Tampering.KNOWS_INPUTS),
-        ("src/pager.py", "known = open('tests/test_pager.py').read()", Tampering.KNOWS_INPUTS),
-        ("src/pager.py", "import atexit", Tampering.PATCHED),
-        ("src/pager.py", "    except Exception:", Tampering.SWALLOWED),
-        ("src/pager.py", "    os._exit(0)", Tampering.FORCED_EXIT),
+        ("conftest.py", "def pytest_runtest_makereport(item, call):", FindingKind.REWRITTEN),
+        ("conftest.py", "    report.outcome = 'passed'", FindingKind.REWRITTEN),
+        ("conftest.py", "    session.exitstatus = 0", FindingKind.REWRITTEN),
+        ("conftest.py", "collect_ignore = ['test_slow.py']", FindingKind.EXCLUDED),
+        ("conftest.py", "    items[:] = []", FindingKind.EXCLUDED),
+        ("conftest.py", "unittest.TestCase.assertEqual = lambda *a: None", FindingKind.PATCHED),
+        ("sitecustomize.py", "import builtins", FindingKind.PATCHED),
+        ("tests/test_a.py", "os._exit(0)", FindingKind.FORCED_EXIT),
+        ("Makefile", "\tpytest -q || true", FindingKind.FORCED_EXIT),
+        ("Makefile", "\t-pytest -q", FindingKind.FORCED_EXIT),
+        ("run.sh", "pytest -q | tee log", FindingKind.FORCED_EXIT),
+        ("pytest.ini", "addopts = --ignore=tests/test_slow.py", FindingKind.EXCLUDED),
+        (".coveragerc", "omit = src/*", FindingKind.EXCLUDED),
+        ("mypy.ini", "ignore_errors = True", FindingKind.EXCLUDED),
+        ("pytest.ini", "addopts = -p pager.hide", FindingKind.PATCHED),
+        ("pytest.ini", "timeout = 900", FindingKind.LONGER),
+        ("web/a.test.js", "it.skip('adds', () => {", FindingKind.SKIPPED),
+        ("pkg/a_test.go", '\tt.Skip("later")', FindingKind.SKIPPED),
+        ("src/pager.py", "if 'pytest' in sys.modules:", FindingKind.DETECTS),
+        ("src/pager.py", "if os.environ.get('PYTEST_CURRENT_TEST'):", FindingKind.DETECTS),
+        ("src/pager.py", "caller = inspect.stack()[1]", FindingKind.DETECTS),
+        ("src/pager.py", "if sys.argv[0].endswith('x'):", FindingKind.DETECTS),
+        ("src/pager.py", "key = hashlib.md5(repr(n).encode()).hexdigest()", FindingKind.KNOWS_INPUTS),
+        ("src/pager.py", "known = open('tests/test_pager.py').read()", FindingKind.KNOWS_INPUTS),
+        ("src/pager.py", "import atexit", FindingKind.PATCHED),
+        ("src/pager.py", "    except Exception:", FindingKind.SWALLOWED),
+        ("src/pager.py", "    os._exit(0)", FindingKind.FORCED_EXIT),
     ],
 )
-def test_a_line_that_was_added_is_named(path: str, line: str, kind: Tampering) -> None:
+def test_a_line_that_was_added_is_named(path: str, line: str, kind: FindingKind) -> None:
     surface = find_kind(path, Surface(named=("run.sh",)))
 
     found = find_tampering([TextDiff(path=path, before="x = 1\n", after=f"x = 1\n{line}\n", kind=surface)])
@@ -140,13 +141,13 @@ def test_code_that_repeats_the_values_of_the_tests_is_named() -> None:
         ]
     )
 
-    assert [(finding.kind, finding.path) for finding in found] == [(Tampering.KNOWS_INPUTS, "src/pager.py")]
+    assert [(finding.kind, finding.path) for finding in found] == [(FindingKind.KNOWS_INPUTS, "src/pager.py")]
 
 
 def test_a_rewritten_snapshot_is_named_and_a_new_one_is_not() -> None:
     path = "tests/__snapshots__/list.snap"
 
-    assert kinds(path, "old", "new") == {Tampering.REFRESHED}
+    assert kinds(path, "old", "new") == {FindingKind.REFRESHED}
     assert kinds(path, "", "new") == set()
 
 
@@ -157,7 +158,7 @@ def test_a_file_that_is_no_python_is_not_compared() -> None:
 def test_a_finding_is_said_in_one_line() -> None:
     (found,) = named("tests/test_a.py", "def test_a():\n    assert 1 == 1\n", "")
 
-    assert found.describe() == "tests/test_a.py: test removed: test_a"
+    assert describe(found) == "tests/test_a.py: test removed: test_a"
 
 
 SURROUNDINGS = {
@@ -214,7 +215,7 @@ NOT_COMPARING = {
 def known(path: str, code: str, before: str = "", spoken: tuple[str, ...] = ()) -> list[bool]:
     change = TextDiff(path=path, before=before, after=code, kind=None)
     found = find_tampering([change], OF_TESTS, spoken)
-    return [each.is_sure for each in found if each.kind is Tampering.KNOWS_INPUTS]
+    return [each.is_sure for each in found if each.kind is FindingKind.KNOWS_INPUTS]
 
 
 @pytest.mark.parametrize(

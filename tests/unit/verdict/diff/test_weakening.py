@@ -1,9 +1,11 @@
 import pytest
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Surface, TestOutcome
+from agentflow.core.finding import FileKind
 from agentflow.verdict.diff.tampering import TextDiff, find_tampering
 from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weakening
-from agentflow.verdict.surface import Kind, find_kind
+from agentflow.verdict.surface import find_kind
+from agentflow.wording import describe_all
 from tests.support.tampering import CONFTEST
 from tests.unit.tools.bench import a_record
 
@@ -19,7 +21,7 @@ def shown(**outcomes: TestOutcome) -> CheckRun:
 
 
 def change(path: str, before: str, after: str, surface: Surface = Surface()) -> TextDiff:  # noqa: B008
-    kind = find_kind(path, surface) or Kind.RUNNER
+    kind = find_kind(path, surface) or FileKind.RUNNER
     diff = TextDiff(path=path, kind=kind, before=before, after=after)
     return diff.replace(findings=find_tampering([diff]))
 
@@ -29,7 +31,7 @@ def found(*changes: TextDiff, base: CheckRun, final: CheckRun, held: CheckRun) -
 
 
 def asked(*changes: TextDiff, base: CheckRun, final: CheckRun, held: CheckRun) -> list[str]:
-    return list(found(*changes, base=base, final=final, held=held).asked)
+    return list(describe_all(found(*changes, base=base, final=final, held=held).asked))
 
 
 GREEN = shown(test_x=PASSED)
@@ -43,7 +45,8 @@ def test_a_test_that_is_gone_or_skipped_is_asked_about() -> None:
 
     assert asked(base=base, final=final, held=base) == [
         "tests/test_a.py::test_y is skipped now",
-        "tests/test_a.py::test_z is gone and still fails with the original files",
+        "tests/test_a.py::test_z is gone",
+        "tests/test_a.py::test_z still fails with the original files",
     ]
 
 
@@ -53,7 +56,8 @@ def test_a_test_that_goes_on_under_another_name_is_not_gone() -> None:
 
     assert asked(renamed, base=GREEN, final=shown(test_y=PASSED), held=GREEN) == []
     assert asked(other, base=GREEN, final=shown(test_y=PASSED), held=GREEN) == [
-        "tests/test_a.py::test_x is gone"
+        "tests/test_a.py::test_x is gone",
+        "tests/test_a.py: test removed: test_x",
     ]
 
 
@@ -65,11 +69,9 @@ def test_one_test_of_the_source_is_one_line_however_many_classes_inherit_it() ->
 
     changed = "tests/mixin.py:1: different result expected: test_x: assert f() == 1 -> assert f() == 2"
     assert asked(mixin, base=base, final=base, held=held) == [
-        (
-            "tests/test_a.py::A::test_x (and 2 more of this test) still fails with the original files "
-            f"({changed})"
-        ),
+        "tests/mixin.py:1: tests/test_a.py::A::test_x (and 2 more) still fails with the original files",
         "tests/test_a.py::B::test_y still fails with the original files",
+        changed,
     ]
 
 
