@@ -40,7 +40,7 @@ _IS_THERE = frozenset({"find", "rfind", "indexOf", "lastIndexOf"})
 _SCRIPTS = "JavaScript TypeScript TSX"
 _PREFIX, _ORDER = r"(?:pre|suf)fix", r"order|sort|lowest|highest|smallest|largest|cheapest|ascending"
 _LOOK_ALIKES = (
-    (r"characters?|letters?", "Go", "len", 1, "len([]rune({0}))"),
+    (r"characters?|letters?", "Go", "len", 1, 'len([]rune("" + {0}))'),
     (r"characters?|letters?", "Rust", "len", 0, "{on}.chars().count()"),
     (r"round|half", "Python", "round", 1, "int({0} + 0.5)"),
     (r"each|every|all", _SCRIPTS, "replace", 2, "{on}.replaceAll({0}, {1})"),

@@ -290,7 +290,7 @@ def test_a_bounded_loop_has_one_round_more_and_a_function_its_opposite(path: str
 @pytest.mark.parametrize(
     ("path", "text", "words", "edits"),
     [
-        ("a.go", "package a\n\nvar b = len(c)\n", "at most n characters", ["len(c) → len([]rune(c))"]),
+        ("a.go", "package a\n\nvar b = len(c)\n", "at most n characters", ['len(c) → len([]rune("" + c))']),
         ("a.go", "package a\n\nvar b = len(c)\n", "at most n bytes", []),
         ("a.go", 'package a\n\nvar b = s.TrimLeft(c, "v")\n', "without the prefix", ['s.TrimPrefix(c, "v")']),
         ("a.rs", "fn b() -> usize {\n    c.len()\n}\n", "of letters", ["c.len() → c.chars().count()"]),
