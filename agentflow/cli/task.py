@@ -81,7 +81,7 @@ FOLLOWS = typer.Option(
 QUESTION_TEXT = typer.Argument(None, metavar="TEXT", help="Your question; - reads it from stdin.")
 
 
-class TaskOptions(Record):
+class NewTaskOptions(Record):
     max_iterations: int | None = MAX_ITERATIONS
     prove: int | None = typer.Option(
         None,
@@ -153,7 +153,7 @@ class TaskOptions(Record):
 
 
 def task(
-    how: TaskOptions,
+    how: NewTaskOptions,
     limits: LimitOptions,
     run: RunOptions,
     words: list[str] | None = TEXT,

@@ -55,7 +55,7 @@ class SummaryPart(Record):
     """Folded up where that is possible."""
 
 
-class Fact(Record):
+class TaskFact(Record):
     """How a task was done, as a label and a text."""
 
     label: str
@@ -97,21 +97,23 @@ def summarize_task(
     )
 
 
-def list_facts(task: TaskState) -> Iterator[Fact]:
+def list_facts(task: TaskState) -> Iterator[TaskFact]:
     route = task.routing.route.replace("_", " ") or "not chosen"
-    yield Fact(label="class", text=f"{task.task_complexity}, route {route}")
+    yield TaskFact(label="class", text=f"{task.task_complexity}, route {route}")
     if not task.reads_only:
-        yield Fact(label="iterations", text=f"{task.iteration} of {task.max_iterations}")
+        yield TaskFact(label="iterations", text=f"{task.iteration} of {task.max_iterations}")
         if task.proving:
-            yield Fact(label="proving rounds", text=f"{task.proving} of {task.options.prove_rounds}")
+            yield TaskFact(label="proving rounds", text=f"{task.proving} of {task.options.prove_rounds}")
     yield describe_isolation(task)
 
 
-def describe_isolation(task: TaskState) -> Fact:
+def describe_isolation(task: TaskState) -> TaskFact:
     if task.sandbox == "none":
-        return Fact(label="sandbox", text="NOT SANDBOXED: commands ran with all your rights", tone=Tone.BAD)
+        return TaskFact(
+            label="sandbox", text="NOT SANDBOXED: commands ran with all your rights", tone=Tone.BAD
+        )
     gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
-    return Fact(label="sandbox", text=f"{task.sandbox}{gaps}", tone=Tone.WARN if gaps else Tone.PLAIN)
+    return TaskFact(label="sandbox", text=f"{task.sandbox}{gaps}", tone=Tone.WARN if gaps else Tone.PLAIN)
 
 
 def _list_parts(task: TaskState) -> Iterator[SummaryPart]:

@@ -12,7 +12,7 @@ from agentflow.core.pending import APPROVED, Pending, PendingKind, tell_decision
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
 from agentflow.core.tool import list_edits
 from agentflow.redact import format_count, list_some, to_one_line
-from agentflow.report.summary import CheckPair, Fact, Tone, list_facts, pair_checks
+from agentflow.report.summary import CheckPair, TaskFact, Tone, list_facts, pair_checks
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import (
     BLANK,
@@ -84,7 +84,7 @@ def _draw_head(snapshot: Snapshot, *, at_work: bool) -> Iterator[Line]:
         yield label_row("hooks", f"changed: {names}")
 
 
-def draw_fact(fact: Fact) -> Line:
+def draw_fact(fact: TaskFact) -> Line:
     text = span(fact.text, Style.PLAIN if fact.tone is Tone.PLAIN else Style.WARN)
     return label_row(fact.label, text, width=max(LABEL_WIDTH, len(fact.label) + 1))
 
