@@ -2,8 +2,11 @@
 
 import difflib
 import os
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TextIO
 
@@ -12,11 +15,34 @@ from agentflow.core.record import encode
 from agentflow.redact import make_json_visible, make_visible
 from agentflow.view.text import Line, choose_medium, line, send, write_lines
 
+_COMMAND = re.compile(
+    r"agentflow (status|why|evidence|log|resume|undo|commit|approve|deny)\b( \d{8}T\S+)?( -C \S+)?"
+)
+_FOLLOW_UP = re.compile(r"agentflow task --follows \S+(?: -C \S+)?")
+_IN_SESSION = ContextVar("hints are for a session", default=False)
+
 
 def show(lines: Iterable[Line], stream: TextIO | None = None) -> None:
     """Write lines to stdout or another stream, fitted to its terminal and coloured where it is one."""
     stream = stream or sys.stdout
+    lines = map(_name_slash_commands, lines) if _IN_SESSION.get() else lines
     write_lines(lines, stream, choose_medium(stream, os.environ))
+
+
+@contextmanager
+def hint_for_session() -> Iterator[None]:
+    """Show hints as a session reads them: commands begin with a slash, a message follows up."""
+    token = _IN_SESSION.set(True)
+    try:
+        yield
+    finally:
+        _IN_SESSION.reset(token)
+
+
+def _name_slash_commands(one: Line) -> Line:
+    texts = (_FOLLOW_UP.sub("type:", _COMMAND.sub(r"/\1", part.text)) for part in one.spans)
+    spans = (part.replace(text=text) for part, text in zip(one.spans, texts, strict=True))
+    return one.replace(spans=tuple(spans))
 
 
 def say(text: str = "") -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from agentflow.api.boundary import TaskRequest
 from agentflow.cli.arguments import FOLDER, JSON
-from agentflow.cli.printing import say, say_error, show, suggest, tell_error, tell_result
+from agentflow.cli.printing import hint_for_session, say, say_error, show, suggest, tell_error, tell_result
 from agentflow.core.errors import AgentflowError, Exit, InvalidFile, TaskNotFound, UsageError
 from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.record import Record
@@ -99,7 +99,8 @@ def _pass_to(*command: str) -> Callable[[Chat, list[str]], Chat]:
     """Return a command of the session that runs one of agentflow; `_LAST` in it is the last task."""
 
     def run(chat: Chat, words: list[str]) -> Chat:
-        _run(chat, *(_require_last(chat) if word is _LAST else word for word in command), *words)
+        with hint_for_session():
+            _run(chat, *(_require_last(chat) if word is _LAST else word for word in command), *words)
         return chat
 
     return run

@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -23,7 +23,7 @@ from agentflow.api.undo import CommitAnswers, commit_task
 from agentflow.api.wiring import prepare
 from agentflow.api.worktree import describe_kept, find_main, make_worktree, remove_unused
 from agentflow.cli import arguments
-from agentflow.cli.printing import say, say_json, show, tell_result
+from agentflow.cli.printing import hint_for_session, say, say_json, show, tell_result
 from agentflow.cli.prompts import agree, is_attended, settle
 from agentflow.cli.run_options import LimitOptions, RunOptions
 from agentflow.cli.tasks import evidence, locate_task
@@ -45,8 +45,8 @@ from agentflow.view.board import Board
 from agentflow.view.progress import Progress, open_region
 from agentflow.view.status import draw_diff_row
 from agentflow.view.tasks import load_snapshot
-from agentflow.view.text import BLANK, Style, choose_medium, label_row, send, span, write_lines
-from agentflow.view.verdict import draw_verdict, name_as_slash_commands
+from agentflow.view.text import BLANK, Style, choose_medium, label_row, send, span
+from agentflow.view.verdict import draw_verdict
 from agentflow.view.words import Detail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import PATH, read_fresh_document
@@ -510,8 +510,8 @@ def _print_result(crew: Crew, task: TaskState, request: TaskRequest, *, is_sessi
     snapshot = load_snapshot(crew.store.folder)
     diff = "" if _is_unchanged(crew, task) else crew.make_diff(task)
     rows = draw_verdict(snapshot, diff, elsewhere, request.detail, is_styled=stream.isatty())
-    rows = tuple(map(name_as_slash_commands, rows)) if is_session else rows
-    write_lines((BLANK, *rows) if medium.live and request.detail is Detail.FULL else rows, stream, medium)
+    with hint_for_session() if is_session else nullcontext():
+        show((BLANK, *rows) if medium.live and request.detail is Detail.FULL else rows, stream)
 
 
 def _require_outside(git: Git, events: str | None) -> None:

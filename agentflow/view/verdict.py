@@ -63,17 +63,6 @@ def draw_verdict(
             return (*body, *_draw_footer(told, f"{elsewhere}/{report}" if elsewhere else report))
 
 
-_COMMAND = re.compile(r"agentflow (status|evidence|log|resume|undo|commit|approve|deny)\b( \d{8}T\S+)?")
-_FOLLOW_UP = re.compile(r"agentflow task --follows \S+(?: -C \S+)?")
-
-
-def name_as_slash_commands(one: Line) -> Line:
-    """Return a line of hints as a session reads it: commands begin with a slash, a message follows up."""
-    texts = (_FOLLOW_UP.sub("type:", _COMMAND.sub(r"/\1", part.text)) for part in one.spans)
-    spans = (part.replace(text=text) for part, text in zip(one.spans, texts, strict=True))
-    return one.replace(spans=tuple(spans))
-
-
 def _draw_in_short(told: TaskSummary, diff: str) -> Iterator[Line]:
     state = told.task
     yield from _draw_head(told)

@@ -53,8 +53,8 @@ def test_a_task_comes_to_the_same_state_from_both(twins: tuple[Repo, Repo]) -> N
         "task", "make the failing tests pass", "--model", model, "--no-memory"
     )  # they share one home
     assert said.code == 0
-    judged = "request=agentflow.TaskRequest(judges=True)"  # as the command line of a script with a judge
-    code = f"done = agentflow.run_task('make the failing tests pass', model={model!r}, {judged})"
+    asked = "request=agentflow.TaskRequest(judges=True)"  # as the command line of a script with a judge
+    code = f"done = agentflow.run_task('make the failing tests pass', model={model!r}, {asked})"
     told = python(other, f"{code}\nprint(json.dumps([done.state.status, done.state.ending.exit_code]))")
     assert told == ["verified", 0]
     assert head_of(one) == head_of(other)
