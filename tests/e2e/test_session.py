@@ -91,7 +91,7 @@ def test_a_follow_up_is_judged_with_the_task_before_it_and_undone_alone(repo: Re
     assert two["base_tree"] == one["base_tree"] != two["start_tree"] == one["tree"]
     assert two["ending"]["exit_code"] == 0
     assert three["ending"]["exit_code"] == 1
-    prompt = (repo.tasks[1] / "runs/3-implementer.jsonl").read_text()
+    prompt = (repo.tasks[1] / "runs/2-implementer.jsonl").read_text()
     assert "# Follow-up" in prompt
     assert "return a + b" in prompt
     assert repo.run("replay", two["task_id"]).code == 0
@@ -145,7 +145,7 @@ def test_a_damaged_session_is_named_and_hides_no_other(done: Repo) -> None:
     (folder / "20260101T000000Z-aaaa.md").write_text(f"---\n{head}\n---\n- {done.folder.name}: add it\n")
     (folder / "29990101T000000Z-bbbb.md").write_text("---\nsession_id: [\n---\n")
     listed = done.run("sessions")
-    assert (listed.code, listed.out.count("\n")) == (0, 1), listed.out
+    assert (listed.code, listed.out.count("\n")) == (0, 2), listed.out
     assert "add it" in listed.out
     assert "29990101T000000Z-bbbb.md" in listed.err
     (saved,) = done.run("sessions", "--json").json
