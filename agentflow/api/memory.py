@@ -8,7 +8,7 @@ from agentflow.core.errors import StateError
 from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
 from agentflow.memory.file import MemoryFile
 from agentflow.memory.keep import make_learning
-from agentflow.memory.place import find_memory_file, open_memory
+from agentflow.memory.place import MemoryPlace
 from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import find, read_evidence
 from agentflow.workspace.git import Git
@@ -17,8 +17,8 @@ from agentflow.workspace.git import Git
 @contextmanager
 def read_memory(git: Git) -> Iterator[MemoryFile | None]:
     """Yield a repository's memory, or None where nothing was remembered yet."""
-    is_there = find_memory_file(git, os.environ).is_file()
-    with open_memory(git, os.environ) if is_there else nullcontext() as memory:
+    place = MemoryPlace(git, os.environ)
+    with place.open() if place.is_made else nullcontext() as memory:
         yield memory
 
 
@@ -29,7 +29,7 @@ def change_memory(git: Git) -> Iterator[MemoryFile]:
     Without a sandbox a role's own command could otherwise put its words in the person's mouth.
     Raises TaskLocked.
     """
-    with hold_writer_lock(git.root), open_memory(git, os.environ) as memory:
+    with hold_writer_lock(git.root), MemoryPlace(git, os.environ).open() as memory:
         yield memory
 
 

@@ -494,7 +494,7 @@ def _run(setup: Setup, store: TaskStore, recorded: TaskState, folder: Path) -> T
         ),
         grace=0 if beside else None,
         webhook=None,
-        open_memory=None,
+        memory=None,
     )
     task = anyio.run(run_phases, crew, store.task)
     while task.status is Status.SUSPENDED:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import Event, MemoryRecalled, Warned
@@ -13,6 +13,7 @@ from agentflow.core.messages import ToolCall
 from agentflow.core.run import CallAnswered, ReplyReceived, RunEntry, RunOpened
 from agentflow.core.task import TaskState
 from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
+from agentflow.memory.place import MemoryPlace
 from agentflow.memory.recall import recall_entries
 from agentflow.parse import decode
 from agentflow.process import make_timestamp
@@ -22,23 +23,18 @@ from agentflow.store.reading import read_evidence
 from agentflow.tools.remember import REMEMBER
 from agentflow.wording import describe_all
 
-if TYPE_CHECKING:
-    from agentflow.memory.file import MemoryFile
-
 _CALL = b'"name":"%s","input":' % REMEMBER.name.encode()
 """Stands in a run's file where the tool was called, not where it was offered."""
 _LINE = 300
 _MOST_FINDINGS = 5
-OpenMemory = Callable[[], "MemoryFile"] | None
-"""Opens the memory of the task's repository; None where nothing is recalled or kept."""
 
 
-def recall_for_task(task: TaskState, open_file: OpenMemory) -> tuple[TaskState, tuple[Event, ...]]:
+def recall_for_task(task: TaskState, place: MemoryPlace | None) -> tuple[TaskState, tuple[Event, ...]]:
     """Return a new task with what it is given of earlier ones; a memory that fails stops no task."""
-    if not task.options.remembers or task.known.recalled or open_file is None:
+    if not task.options.remembers or task.known.recalled or place is None or not place.is_made:
         return task, ()
     try:
-        with open_file() as memory:
+        with place.open() as memory:
             found = recall_entries(memory, task)
     except (AgentflowError, OSError) as error:
         return task, (Warned(message=f"nothing is recalled: {error}"),)
@@ -49,13 +45,15 @@ def recall_for_task(task: TaskState, open_file: OpenMemory) -> tuple[TaskState, 
     return task.replace(recalled=found), (*((recalled,) if found else ()), *fault)
 
 
-def keep_task(task: TaskState, folder: Path, open_file: OpenMemory, emit: Callable[[Event], None]) -> None:
+def keep_task(
+    task: TaskState, folder: Path, place: MemoryPlace | None, emit: Callable[[Event], None]
+) -> None:
     """Keep what an ended task was about, how it ended and what was learnt, in place of an earlier end."""
-    if not task.options.remembers or open_file is None:
+    if not task.options.remembers or place is None:
         return
     try:
         evidence = {one.id: one for one in read_evidence(folder)}
-        with open_file() as memory:
+        with place.open() as memory:
             memory.add(
                 (*_list_messages(task), _describe_task(task), *_list_learnings(task, folder, evidence))
             )
@@ -171,7 +169,9 @@ def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = N
     )
 
 
-def reject_task(task_id: str, open_file: Callable[[], "MemoryFile"], why: str) -> None:
+def reject_task(task_id: str, place: MemoryPlace, why: str) -> None:
     """Set aside what a task left; a memory that fails stops nothing."""
-    with suppress(AgentflowError, OSError), open_file() as memory:
+    if not place.is_made:
+        return
+    with suppress(AgentflowError, OSError), place.open() as memory:
         memory.reject(task_id, why)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentflow.core.errors import AgentflowError, StateError
 from agentflow.core.ports import Workspace
@@ -32,13 +32,23 @@ def find_memory_file(git: Git, environ: Mapping[str, str]) -> Path:
     return find_folders(environ).memory / f"{first}.sqlite"
 
 
-def open_memory(git: Git, environ: Mapping[str, str]) -> "MemoryFile":
-    """Return a repository's memory, made if need be. Raises ConfigError."""
-    from agentflow.memory.file import MemoryFile  # noqa: PLC0415  # SQLite is loaded where it is asked for
-    from agentflow.memory.meaning import load_meaning  # noqa: PLC0415
+class MemoryPlace(NamedTuple):
+    """Where a repository's memory lies. SQLite is loaded only where it is opened."""
 
-    meaning = partial(load_meaning, load_settings(environ), environ)
-    return MemoryFile(find_memory_file(git, environ), meaning)
+    git: Git
+    environ: Mapping[str, str]
+
+    @property
+    def is_made(self) -> bool:
+        return find_memory_file(self.git, self.environ).is_file()
+
+    def open(self) -> "MemoryFile":
+        """Return the memory, made if need be. Raises ConfigError."""
+        from agentflow.memory.file import MemoryFile  # noqa: PLC0415
+        from agentflow.memory.meaning import load_meaning  # noqa: PLC0415
+
+        meaning = partial(load_meaning, load_settings(self.environ), self.environ)
+        return MemoryFile(find_memory_file(self.git, self.environ), meaning)
 
 
 def load_learnings(workspace: Workspace, environ: Mapping[str, str]) -> tuple[Instruction, ...]:

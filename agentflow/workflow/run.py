@@ -212,7 +212,7 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
 
         remove_copies(crew.store.folder)
     if task.status is not Status.SUSPENDED:
-        keep_task(task, crew.store.folder, crew.open_memory, crew.store.emit)
+        keep_task(task, crew.store.folder, crew.memory, crew.store.emit)
     for item in task.pending if task.status is Status.SUSPENDED else ():
         crew.store.emit(Paused(pending=item.id, kind=item.kind, tool=item.tool))
     crew.store.emit(

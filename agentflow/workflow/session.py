@@ -42,7 +42,7 @@ async def start_session(crew: Crew, task: TaskState) -> TaskState:
     """Tell hooks that work on a task begins; a hook may refuse a new task."""
     is_new = task.current_phase is Phase.REFINEMENT
     if is_new:
-        task, told = await anyio.to_thread.run_sync(recall_for_task, task, crew.open_memory)
+        task, told = await anyio.to_thread.run_sync(recall_for_task, task, crew.memory)
         for event in told:
             crew.store.emit(event)
     source = "startup" if is_new else "resume"

@@ -130,7 +130,7 @@ def test_a_file_that_is_not_valid_is_not_trusted(new_repo: NewRepo) -> None:
     repo.write({".claude/test-command": "true\n"})
     refused = repo.run("trust", "--yes")
     assert refused.code == 2
-    assert f"invalid  settings     {FILE}" in refused.out
+    assert f"{FILE}  settings, invalid" in refused.out
     assert f"not valid, so not trusted: {FILE}, {role}" in refused.err
     assert "agentflow check" in refused.err
     assert "Trusted 1 entry." in refused.out

@@ -59,7 +59,7 @@ def test_doctor_shows_no_secret_and_names_what_holds_it(new_repo: NewRepo) -> No
     secret = {"ANTHROPIC_API_KEY": "canary-secret", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
     done = repo.run("doctor", env=secret)
     assert "canary-secret" not in done.out + done.err
-    assert "API key present" in done.out
+    assert "ANTHROPIC_API_KEY present" in done.out
     assert "does not answer" in done.out
     assert done.code == 0
 

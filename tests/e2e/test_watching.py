@@ -30,7 +30,7 @@ RESULT = {
         "class",
         "document",
     ),
-    *("caveats", "pending", "decisions", "recalled", "why", "summary", "report"),
+    *("caveats", "pending", "decisions", "recalled", "judges", "why", "summary", "report"),
 }
 STATE = {
     *("version", "task_id", "active", "status", "current_phase", "iteration", "max_iterations", "started_at"),

@@ -59,7 +59,7 @@ def test_its_words_and_its_approval_are_kept() -> None:
     assert describe_approvals(verdict) == (f"{LINE} (approved by ada at 2026-11-01T10:00:00Z)",)
     assert describe_all(failure.reasons) == ("off by one",)
     (remark,) = fit(tuple[Finding, ...], now["memorised"])
-    assert (remark.kind, remark.subjects) == (FindingKind.KNOWS_INPUTS, ("only 7",))
+    assert (remark.kind, remark.subjects) == (FindingKind.KNOWS_INPUTS, ("only for 7",))
 
 
 def test_what_was_approved_then_is_known_among_the_findings_of_now() -> None:
