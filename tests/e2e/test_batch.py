@@ -157,7 +157,7 @@ def test_a_budget_of_all_tasks_is_set_aside_before_each(repo: Repo) -> None:
             each["usage"] = {"input": 90, "output": 10}
     tasks = ({"id": name, "max_tokens": 1200} for name in ("first", "second"))
     path = plan(repo, *tasks, scripts={"good": script})
-    done = run(repo, path, "--max-tokens", "1500", "--jobs", "2")
+    done = run(repo, path, "--max-tokens", "1400", "--jobs", "2")
     assert (done.code, "○ second  not done" in done.out) == (3, True), done.err
     assert "2 tasks: 1 verified, 1 not done" in done.out
     assert "run the same command with --resume and a larger limit." in done.err

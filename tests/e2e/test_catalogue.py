@@ -40,7 +40,7 @@ def test_the_tools_are_listed_with_what_they_can_do(repo: Repo) -> None:
         ),
         **dict.fromkeys(("TodoWrite", "TodoUpdate", "Write"), "write"),
         **{name: effects[name] for name in effects if name.startswith("Submit")},
-        **dict.fromkeys(("Bash", "Mutants", "RunTests"), "execute"),
+        **dict.fromkeys(("Bash", "Mutants", "RunTests", "TryTest"), "execute"),
     }
     assert sum(name.startswith("Submit") for name in effects) == 5
     assert all(tool["description"] for tool in listed)

@@ -265,7 +265,7 @@ def test_a_task_in_a_worktree_is_listed_and_decided_on_the_page_of_the_repositor
         said = page.act(task, "approve", pending=item).json["said"]
         assert said == f"{item} approved. The task continues."
         followed.wait_for("✓ Verified")
-        eventually(lambda: "restore calc.py" in page.act(task, "undo", dry_run=True).text)
+        eventually(lambda: "restore   calc.py" in page.act(task, "undo", dry_run=True).text)
     assert "a + b" in (folder.parents[2] / "calc.py").read_text()
     assert "a - b" in repo.read("calc.py")
 

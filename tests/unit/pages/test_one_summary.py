@@ -8,6 +8,8 @@ import pytest
 
 from agentflow.core.errors import Exit
 from agentflow.core.events import IntentTold
+from agentflow.core.finding import FindingKind
+from agentflow.core.pending import Answer
 from agentflow.core.role import Claim, Issue, Judgement, Review, ReviewVerdict, Severity
 from agentflow.core.task import Ending, Status
 from agentflow.core.verdict import MutantEnd, MutantResult, Proof, ProofKind
@@ -37,9 +39,10 @@ TASK = a_task(
     ending=Ending(status=Status.VERIFIED_WITH_CAVEAT, exit_code=Exit.CAVEAT, reason="with a caveat"),
     verdict=a_verdict(caveats=("flaky",)).replace(
         proof=(Proof(kind=ProofKind.PINNED, tests=("test one",)),),
-        unproved=("pager line 9 needs a test",),
-        notes=("one new file is not tracked",),
-        approvals=("the person approved the fewer cases",),
+        unproved=(FindingKind.AS_WORDED.of("pager line 9 needs a test"),),
+        notes=(FindingKind.AS_WORDED.of("one new file is not tracked"),),
+        weakened=(FindingKind.AS_WORDED.of("the fewer cases"),),
+        approval=Answer(approved=True, by="ada", at="2026-11-01T10:00:00Z"),
     ),
     review=Review(verdict=ReviewVerdict.APPROVED, issues=(ISSUE,)),
     judgement=Judgement(verdict=Claim.VERIFIED, evidence=(), reasons=("ran the tests twice",)),
@@ -48,7 +51,7 @@ TASK = a_task(
 )
 SAID = (
     *("a check both failed and passed on the same tree", "pager line 9 needs a test", "name the factor"),
-    *("ran the tests twice", "one new file is not tracked", "the person approved the fewer cases"),
+    *("ran the tests twice", "one new file is not tracked", "the fewer cases (approved by ada at 2026-11-01T10:00:00Z)"),
     "hooks log",
 )
 FURTHER = ("the tests pass before and after", "test one", "1 to 2: no test notices", "0 of 1 mutants killed")
