@@ -243,7 +243,8 @@ def find_hidden_places(root: Path, environ: Mapping[str, str], opened: Iterable[
     )
     ours = {_real(prefix) for prefix in (sys.prefix, sys.base_prefix)}
     files = (path for prefix in ours if _is_below(prefix, tops) for path in _prefix_files(prefix))
-    tools = {*map(_real, (Path(__file__).parents[1], _RESOLVER, *named)), *files}
+    packages = _find_packages(environ, root, tops)
+    tools = {*map(_real, (Path(__file__).parents[1], _RESOLVER, *named)), *files, *packages}
     tools.update(_interpreters(root, environ, opened, tops))
     shown = [path for path in tools if _is_below(path, tops) and not path.is_relative_to(root)]
     safe = (path for path in shown if not any(each.is_relative_to(path) for each in guarded))
@@ -269,6 +270,22 @@ def _find_named(environ: Mapping[str, str]) -> Iterator[Path]:
     yield from filter(is_python_environment, named)
     homes = dict.fromkeys(_find_homes(environ))
     yield from (Path(f"{home}/{tool}") for home in homes for tool in _TOOLS)
+
+
+def _find_packages(environ: Mapping[str, str], root: Path, tops: Collection[Path]) -> Iterator[Path]:
+    """Yield the packages in homes to which programs on PATH are only links.
+
+    npm lays `~/.npm-global/bin/pnpm` so, pipx `~/.local/bin/ruff`; one whose program is missing is not found.
+    """
+    for entry in (_real(each) for each in _entries(environ)):
+        if entry.is_relative_to(root) or not _is_below(entry, tops):
+            continue
+        with suppress(OSError), os.scandir(entry) as programs:
+            for program in (_real(each.path) for each in programs if each.is_symlink()):
+                modules = [each for each in program.parents if each.name == "node_modules"]
+                package = modules[-1] if modules else program.parent.parent
+                if (modules or is_python_environment(package)) and not entry.is_relative_to(package):
+                    yield package
 
 
 def _list_paths(environ: Mapping[str, str], name: str) -> Iterator[str]:

@@ -51,7 +51,11 @@ TASK = a_task(
 )
 SAID = (
     *("a check both failed and passed on the same tree", "pager line 9 needs a test", "name the factor"),
-    *("ran the tests twice", "one new file is not tracked", "the fewer cases (approved by ada at 2026-11-01T10:00:00Z)"),
+    *(
+        "ran the tests twice",
+        "one new file is not tracked",
+        "the fewer cases (approved by ada at 2026-11-01T10:00:00Z)",
+    ),
     "hooks log",
 )
 FURTHER = ("the tests pass before and after", "test one", "1 to 2: no test notices", "0 of 1 mutants killed")

@@ -112,6 +112,35 @@ def test_an_interpreter_of_the_user_opens_nothing_beside_it(
     assert said.endswith("the library\n")
 
 
+PACKAGES = {"npm": ".npm-global/lib/node_modules/tool/cli", "pipx": ".local/share/pipx/venvs/tool/bin/tool"}
+
+
+@pytest.mark.parametrize("target", PACKAGES.values(), ids=PACKAGES)
+def test_a_program_on_path_that_is_a_link_to_its_package_is_found(
+    inside: Inside, home: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    program, link = home / target, home / target.partition("/")[0] / "bin/tool"
+    for folder in (program.parent, link.parent):
+        folder.mkdir(parents=True)
+    (program.parent.parent / "pyvenv.cfg").touch()
+    program.write_text("#!/bin/sh\necho it runs\n")
+    program.chmod(0o755)
+    link.symlink_to(os.path.relpath(program, link.parent))
+    assert "not found" in inside(CHECKS, "tool").tail
+    monkeypatch.setenv("PATH", f"{link.parent}:{os.environ['PATH']}")
+    assert inside(CHECKS, "tool").tail == "it runs\n"
+
+
+def test_a_link_on_path_opens_no_folder_that_holds_it(
+    inside: Inside, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = interpreter(home / "own")
+    (home / "own/pyvenv.cfg").touch()
+    (program.parent / "tool").symlink_to(program.name)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    assert "canary-secret" not in inside(CHECKS, f"cat {home}/own/share/keyrings/login").tail
+
+
 def test_a_home_with_an_interpreter_s_library_is_no_interpreter(
     inside: Inside, repo: Repo, home: Path
 ) -> None:
