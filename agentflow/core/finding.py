@@ -164,7 +164,7 @@ class FindingKind(Worded):
     MUTANTS_KILLED = "mutants_killed", "{0} of {1} mutants killed"
     MUTANTS_UNTRIED = "mutants_untried", "{0} of {1} mutants killed, {2} not tried for want of time"
     UNSEEN = "unseen", "new or changed but ignored by git, so no check saw it: {names}"
-    VERIFIER_DOUBTS = "verifier_doubts", "the verifier objects without evidence: {all}"
+    VERIFIER_DOUBTS = "verifier_doubts", "every check passes; the verifier objects without evidence: {all}"
     RIVAL = "rival", "another fix also passes: {0}"
     NO_REVIEW = "no_review", "no review counts: the reviewer gave no valid result"
     CLAIMED_EQUIVALENT = "claimed_equivalent", "the implementer says that no test can notice {0}: {1}"
