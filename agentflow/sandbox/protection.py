@@ -281,7 +281,9 @@ def _find_packages(environ: Mapping[str, str], root: Path, tops: Collection[Path
         if entry.is_relative_to(root) or not _is_below(entry, tops):
             continue
         with suppress(OSError), os.scandir(entry) as programs:
-            for program in (_real(each.path) for each in programs if each.is_symlink()):
+            found = (each.path for each in programs if each.is_symlink())
+            links = (Path(path) for path in found if "/" in os.readlink(path))
+            for program in (_real(link) for link in links if not _is_led_out(link, root)):
                 modules = [each for each in program.parents if each.name == "node_modules"]
                 package = modules[-1] if modules else program.parent.parent
                 if (modules or is_python_environment(package)) and not entry.is_relative_to(package):

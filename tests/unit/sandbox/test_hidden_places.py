@@ -131,6 +131,21 @@ def test_a_program_on_path_that_is_a_link_to_its_package_is_found(
     assert inside(CHECKS, "tool").tail == "it runs\n"
 
 
+@pytest.mark.parametrize("package", ["private/node_modules/tool", "private"])
+def test_a_program_on_path_opens_nothing_to_which_the_repository_leads_it(
+    inside: Inside, repo: Repo, home: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    program, link = home / package / "bin/cli", home / "own/bin/tool"
+    for folder in (program.parent, link.parent):
+        folder.mkdir(parents=True)
+    (home / package / "pyvenv.cfg").touch()
+    program.write_text("canary-secret\n")
+    (repo.root / "tool").symlink_to(program)
+    link.symlink_to(repo.root / "tool")
+    monkeypatch.setenv("PATH", f"{link.parent}:{os.environ['PATH']}")
+    assert "canary-secret" not in inside(CHECKS, f"cat {program}").tail
+
+
 def test_a_link_on_path_opens_no_folder_that_holds_it(
     inside: Inside, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
