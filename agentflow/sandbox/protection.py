@@ -281,8 +281,8 @@ def _find_packages(environ: Mapping[str, str], root: Path, tops: Collection[Path
         if entry.is_relative_to(root) or not _is_below(entry, tops):
             continue
         with suppress(OSError), os.scandir(entry) as programs:
-            found = (each.path for each in programs if each.is_symlink())
-            links = (Path(path) for path in found if "/" in os.readlink(path))
+            found = (Path(each.path) for each in programs if each.is_symlink())
+            links = (link for link in found if len(link.readlink().parts) > 1)
             for program in (_real(link) for link in links if not _is_led_out(link, root)):
                 modules = [each for each in program.parents if each.name == "node_modules"]
                 package = modules[-1] if modules else program.parent.parent
