@@ -163,6 +163,7 @@ check that the token is not expired before using it
 check for None before calling .strip()
 check the return value of fork
 verify the checksum after download
+check for a boolean value before the boolean cast
 confirm before deleting a project
 find the user by id instead of by name
 identify users by uuid instead of email
