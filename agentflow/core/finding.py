@@ -109,7 +109,7 @@ class FindingKind(Worded):
     CHECK_FILE_CHANGED = "check_file_changed", "{path} changed and counts as {what}"
     CHECK_FILE_NEW = "check_file_new", "{path} is new and counts as {what}"
     SILENCED = "silenced", "{0} keeps {check} from looking"
-    SEES_LESS = "sees_less", "{check}: no longer sees an error in {names}"
+    SEES_LESS = "sees_less", "{check}: no longer sees an error in {0}, with the change of {rest}"
     PROGRAM_GONE = "program_gone", "{path} was removed: checks may run it"
     PROGRAM_NEW = "program_new", "{path} is new: checks may run it"
     PROGRAM_CHANGED = "program_changed", "{path} changed: checks may run it"

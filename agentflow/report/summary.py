@@ -123,7 +123,7 @@ def _list_parts(task: TaskState) -> Iterator[SummaryPart]:
             SummaryRow(text=one.kind.words, names=one.tests, evidence=one.evidence) for one in verdict.proof
         )
         yield SummaryPart(title="What proves it", tone=Tone.GOOD, rows=tuple(proofs))
-        if verdict.passed:  # of one that failed, the reasons say more
+        if verdict.passed or verdict.to_approve:  # of one that failed, the reasons say more
             yield _make_part("What nothing proves", Tone.WARN, describe_all(verdict.unproved), "unproved")
         caveats = tuple(SummaryRow(lead=word, text=explain_caveat(word)) for word in verdict.caveats)
         yield SummaryPart(title="Caveats", tone=Tone.WARN, rows=caveats, label="caveat")

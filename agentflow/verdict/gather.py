@@ -231,7 +231,11 @@ def add_inspection(case: Case, seen: Inspection) -> Case:
         dependencies=seen.dependencies,
     )
     found = Weakening() if case.is_renaming else _find_weakening(case, seen)
-    weakened = (*found.asked, *seen.suppressed, *find_blind_checks(case.probes or ()))
+    weakened = (
+        *found.asked,
+        *seen.suppressed,
+        *find_blind_checks(case.probes or (), [each.path for each in seen.lines]),
+    )
     return case.replace(weakened=weakened, check_notes=found.noted, is_weakened=found.is_weaker)
 
 

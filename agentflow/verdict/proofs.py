@@ -20,6 +20,7 @@ from agentflow.core.verdict import (
     pick_survivors,
 )
 from agentflow.mutants.operators import Operator
+from agentflow.redact import list_some
 from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case, find_tests
 
@@ -245,13 +246,14 @@ def list_proven_tests(results: _Results) -> frozenset[str]:
     return frozenset() if is_left or not is_clear else proven
 
 
-def find_blind_checks(results: _Results) -> Iterator[Finding]:
-    """Yield the checks that saw errors in the old code and miss them in the new code."""
+def find_blind_checks(results: _Results, changed: Iterable[str]) -> Iterator[Finding]:
+    """Yield the checks that saw errors in the old code and miss them in the new code, with what changed."""
     of_code = [each for each in results if each.kind is ProbeKind.BROKEN_CODE]
     broken = [each for each in of_code if each.check is not CheckName.TESTS]
     now = {each.check: each for each in broken if each.code is Side.FINAL and each.end is ProbeEnd.SILENT}
     red = [each.check for each in broken if each.code is Side.BASE and each.end is ProbeEnd.RED_AS_IT_MUST]
-    yield from (FindingKind.SEES_LESS.of(*now[name].subjects, check=name) for name in red if name in now)
+    for name, unseen in ((name, list_some(now[name].subjects)) for name in red if name in now):
+        yield FindingKind.SEES_LESS.of(unseen, *dict.fromkeys(changed), check=name)
 
 
 def list_hunks(case: Case) -> tuple[Hunk, ...]:

@@ -136,7 +136,7 @@ CASES = {
     "a linter that no longer looks at the changed code": Case(
         75,
         {"pager/core.py": f"import os\n\n{RIGHT}", ".ignore": "pager\n"},
-        "lint: no longer sees an error in pager/core.py",
+        "lint: no longer sees an error in pager/core.py, with the change of .ignore, pager/core.py",
         base=LINTED,
     ),
     "a linter that looks at the changed code": Case(0, {"pager/core.py": RIGHT}, base=LINTED),

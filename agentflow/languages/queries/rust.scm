@@ -46,6 +46,8 @@
   (#match? @_said "^((log::|tracing::)?(debug|info|warn|error|trace)|eprintln?|dbg|(debug_)?assert(_eq|_ne)?|unreachable|unimplemented|todo|panic)$"))
 (macro_invocation macro: (identifier) @_said (token_tree) @words
   (#match? @_said "^(panic|e?println?|debug|info|warn|error|unreachable|unimplemented|todo|(debug_)?assert(_eq|_ne)?)$"))
+; assert_eq, and what a product or a crate names like it
+(macro_invocation macro: (_) @_said (token_tree) @compared (#match? @_said "eq$"))
 [(line_comment) (block_comment)] @comment
 (field_declaration name: (_) @key)
 (impl_item trait: (_) @inherits)

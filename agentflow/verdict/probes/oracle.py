@@ -169,9 +169,7 @@ def expect_others(path: str, text: str, word: str) -> tuple[str, list[int]] | No
         arguments = node.child_by_field_name("arguments")
         if arguments is not None and _ASSERTS.search(tree.read(called)):
             found.append(next(iter(arguments.named_children[:2][::-1]), None))
-    for node in tree.nodes["words"]:  # a macro of Rust
-        if node.parent is not None and tree.read(node.parent).startswith("assert_eq!"):
-            found.append(node.named_children[-1] if node.named_children else None)
+    found += [node.named_children[-1] for node in tree.nodes["compared"] if node.named_children]
     literals = {each.id for name in ("number", "string") for each in tree.nodes[name]}
     nodes = {each.start_byte: each for each in found if each is not None and each.id in literals}
     source = bytearray(tree.text)

@@ -522,7 +522,7 @@ def test_what_had_to_fail_lessens_a_pass(probes: tuple[ProbeResult, ...], caveat
 @pytest.mark.parametrize(
     ("before_it", "lines"),
     [
-        (RED_AS_IT_MUST, ["lint: no longer sees an error in a.py:3"]),
+        (RED_AS_IT_MUST, ["lint: no longer sees an error in a.py:3, with the change of a.py"]),
         (ProbeEnd.SILENT, []),
     ],
 )
@@ -530,7 +530,7 @@ def test_a_check_that_the_change_switched_off_is_told_from_one_that_never_looked
     before_it: ProbeEnd, lines: list[str]
 ) -> None:
     now = probed(ProbeKind.BROKEN_CODE, check=LINT)
-    blind = find_blind_checks((now, now.replace(code=Side.BASE, end=before_it)))
+    blind = find_blind_checks((now, now.replace(code=Side.BASE, end=before_it)), ["a.py"])
     assert list(describe_all(blind)) == lines
 
 
