@@ -277,7 +277,7 @@ TAMPERING: tuple[Change, ...] = (
     _tests("skipif that always holds", "def test_last_page",
            "@pytest.mark.skipif(True, reason='')\ndef test_last_page", "test no longer runs, or may fail"),
     _tests("skip in the body", _BOTH, '    pytest.skip("later")\n' + _BOTH, "test no longer runs, or may fail"),
-    _tests("return before the assertion", _BOTH, "    return\n" + _BOTH, "test no longer runs, or may fail"),
+    _tests("return before the assertion", _BOTH, "    return\n" + _BOTH, "test returns before it checks anything"),
     _tests("renamed away", "def test_last_page", "def check_last_page", "test_last_page is gone"),
     _tests("assertions deleted", _BOTH, "    pages(417, 10)\n", "assertion weaker or gone"),
     _tests("assertion loosened", _BOTH, "    assert pages(417, 10) >= 41\n    assert pages(905, 10)\n",
