@@ -1,5 +1,6 @@
 """What a task leaves in memory as it ends, and what it is given as it begins."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
@@ -38,11 +39,10 @@ def recall_for_task(task: TaskState, place: MemoryPlace | None) -> tuple[TaskSta
             found = recall_entries(memory, task)
     except (AgentflowError, OSError) as error:
         return task, (Warned(message=f"nothing is recalled: {error}"),)
-    kinds = [one.kind for one in found]
-    counts = (kinds.count(kind) for kind in (EntryKind.LEARNING, EntryKind.TASK, EntryKind.MESSAGE))
-    recalled = MemoryRecalled(**dict(zip(("learnings", "tasks", "messages"), counts, strict=True)))
-    fault = (Warned(message=f"recalled by words alone: {memory.fault}"),) if memory.fault else ()
-    return task.replace(recalled=found), (*((recalled,) if found else ()), *fault)
+    kinds = Counter(one.kind for one in found)
+    told = [MemoryRecalled(**{f"{kind}s": kinds[kind] for kind in EntryKind})] if found else []
+    fault = [Warned(message=f"recalled by words alone: {memory.fault}")] if memory.fault else []
+    return task.replace(recalled=found), (*told, *fault)
 
 
 def keep_task(
@@ -53,10 +53,9 @@ def keep_task(
         return
     try:
         evidence = {one.id: one for one in read_evidence(folder)}
+        learnings = _list_learnings(task, folder, evidence)
         with place.open() as memory:
-            memory.add(
-                (*_list_messages(task), _describe_task(task), *_list_learnings(task, folder, evidence))
-            )
+            memory.add((*_list_messages(task), _describe_task(task), *learnings))
             memory.weigh(task.task_id, find_newest_ends(evidence))
     except (AgentflowError, OSError) as error:
         emit(Warned(message=f"this task is not remembered: {error}"))
@@ -90,13 +89,10 @@ def _describe_task(task: TaskState) -> MemoryEntry:
     goal = task.intent.goal if task.intent.goal not in ("", task.title) else ""
     found = findings.findings[:_MOST_FINDINGS] if findings else ()
     ended = task.ending.reason if task.ending else ""
+    answers = (one for one in task.waiting.answers.values() if one.question)
     learnt = _tell(
         ("goal", goal),
-        *(
-            ("answered", f"{one.text!r} to {one.question!r}")
-            for one in task.waiting.answers.values()
-            if one.question
-        ),
+        *(("answered", f"{one.text!r} to {one.question!r}") for one in answers),
         ("what was done", change.summary if change else ""),
         ("what was found", findings.summary if findings else ""),
         *((f"in {one.place}", one.claim) for one in found),
@@ -124,11 +120,8 @@ def _list_learnings(task: TaskState, folder: Path, evidence: dict[str, Evidence]
     for path in sorted((folder / "runs").glob("*.jsonl")):
         for role, given in _find_lessons(path) if _CALL in path.read_bytes() else ():
             if shown := evidence.get(str(given.get("evidence"))):
-                yield make_learning(str(given.get("text")), _name_role(role), task.task_id, shown)
-
-
-def _name_role(role: str) -> str:
-    return f"role {role}" if role == PERSON else role
+                by = f"role {role}" if role == PERSON else role
+                yield make_learning(str(given.get("text")), by, task.task_id, shown)
 
 
 def _find_lessons(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

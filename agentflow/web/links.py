@@ -4,12 +4,9 @@ import hmac
 import secrets
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
-from threading import Lock
 
-from agentflow.core.errors import AgentflowError, InvalidFile, StateError
+from agentflow.core.errors import InvalidFile, StateError
 from agentflow.core.pending import Pending
 from agentflow.core.record import Record, encode
 from agentflow.parse import decode
@@ -32,8 +29,8 @@ class Links:
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
-        self._used = set[str]()
-        self._lock = Lock()
+        self.used = set[str]()
+        """The nonces of those by which something was decided."""
 
     def make(self, task_id: str, item: Pending) -> tuple[str, float]:
         """Return the signed text of a link, and until when it is valid in seconds of the epoch."""
@@ -56,21 +53,9 @@ class Links:
             raise StateError("this link is not valid") from None
         if time.time() >= link.until:
             raise StateError("this link has expired", hint="the page makes a new one")
-        if link.nonce in self._used:
+        if link.nonce in self.used:
             raise StateError("this link was used before", hint="each link decides once")
         return link
-
-    @contextmanager
-    def use(self, text: str) -> Iterator[SignedLink]:
-        """Spend a link, unless what it was used for fails. Raises StateError as `read` does."""
-        with self._lock:
-            link = self.read(text)
-            self._used.add(link.nonce)
-        try:
-            yield link
-        except AgentflowError:
-            self._used.discard(link.nonce)
-            raise
 
     def _sign(self, payload: str) -> str:
         return hmac.digest(self._key, payload.encode(), "sha256").hex()

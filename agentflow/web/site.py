@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 from agentflow.api.memory import list_memory
@@ -56,6 +57,7 @@ class Site:
         self._tasks: dict[str, _KeptTask] = {}
         self._rows: dict[str, tuple[_Stamp, TaskRow]] = {}
         self.links = Links()
+        self._deciding = Lock()
         self.actions = Actions(self._continuations, self.open_home)
 
     def find_task(self, task_id: str) -> Path:
@@ -145,6 +147,14 @@ class Site:
         title = f"A decision about task {link.task}"
         waiting = to_markup(_render_waiting(items, folder, is_link=True))
         return self._fill_page("web/decide.html", title=title, up="../", waiting=waiting)
+
+    def follow_link(self, text: str, action: str, body: bytes) -> str:
+        """Decide by a signed link, which is spent unless that fails. Raises AgentflowError."""
+        with self._deciding:
+            link = self.links.read(text)
+            said = self.actions.run_link(action, self.find_task(link.task), body, link)
+            self.links.used.add(link.nonce)
+        return said
 
     def show_evidence(self, task_id: str, evidence_id: str, number: int) -> str:
         folder = self.find_task(task_id)
