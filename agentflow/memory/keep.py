@@ -32,17 +32,18 @@ _MOST_FINDINGS = 5
 
 def recall_for_task(task: TaskState, place: MemoryPlace | None) -> tuple[TaskState, tuple[Event, ...]]:
     """Return a new task with what it is given of earlier ones; a memory that fails stops no task."""
-    if not task.options.remembers or task.known.recalled or place is None or not place.is_made:
+    if not task.options.remembers or task.known.recalled or place is None:
         return task, ()
     try:
-        with place.open() as memory:
-            found = recall_entries(memory, task)
+        with place.look() as memory:
+            found = recall_entries(memory, task) if memory else ()
     except (AgentflowError, OSError) as error:
         return task, (Warned(message=f"nothing is recalled: {error}"),)
     kinds = Counter(one.kind for one in found)
-    told = [MemoryRecalled(**{f"{kind}s": kinds[kind] for kind in EntryKind})] if found else []
-    fault = [Warned(message=f"recalled by words alone: {memory.fault}")] if memory.fault else []
-    return task.replace(recalled=found), (*told, *fault)
+    told: list[Event] = [MemoryRecalled(**{f"{kind}s": kinds[kind] for kind in EntryKind})] if found else []
+    if memory and memory.fault:
+        told.append(Warned(message=f"recalled by words alone: {memory.fault}"))
+    return task.replace(recalled=found), tuple(told)
 
 
 def keep_task(
@@ -164,7 +165,6 @@ def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = N
 
 def reject_task(task_id: str, place: MemoryPlace, why: str) -> None:
     """Set aside what a task left; a memory that fails stops nothing."""
-    if not place.is_made:
-        return
-    with suppress(AgentflowError, OSError), place.open() as memory:
-        memory.reject(task_id, why)
+    with suppress(AgentflowError, OSError), place.look() as memory:
+        if memory:
+            memory.reject(task_id, why)

@@ -1,7 +1,6 @@
 """The pages of one repository, made from the files of its tasks."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -21,7 +20,7 @@ from agentflow.store import reading
 from agentflow.store.reading import load_state
 from agentflow.store.sessions import load_sessions
 from agentflow.view.tasks import INTERRUPTED, UNDONE, TaskRow, describe_task
-from agentflow.view.words import style_status
+from agentflow.view.words import format_local, style_status
 from agentflow.web.actions import Actions, Continuations, to_home
 from agentflow.web.links import Links
 from agentflow.workspace.git import Git
@@ -134,8 +133,7 @@ class Site:
         if item is None:
             raise StateError(f"{to_one_line(pending_id, 60)} does not wait for an approval")
         text, until = self.links.make(task_id, item)
-        end = datetime.fromtimestamp(until).astimezone().strftime("%H:%M %Z")
-        return f"One-time link for this decision, valid until {end}: {address}decide/{text}/"
+        return f"One-time link for this decision, valid until {format_local(until)}: {address}decide/{text}/"
 
     def show_link(self, text: str) -> str:
         """Return the page of a signed link. Raises StateError for one that is not valid."""
