@@ -120,8 +120,10 @@ def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
             )
         ]
         plan = _plan_side(context, product, [*taken, *new], final, Side.FINAL)
-        plans += [
-            plan.replace(first=context.proving, words=context.task.task),
+        base = find_tests(context.case.before)
+        added = context.proving - (base.outcomes.keys() if base else frozenset())
+        plans += [  # a package whose new tests did not compile before is proved by all of its tests
+            plan.replace(first=added or context.proving, words=context.task.task),
             *_plan_lost_errors(context, product, hunks),
         ]
     return tuple(each.replace(hunks=hunks) for each in plans if each.mutants)
