@@ -105,12 +105,10 @@ def _list_rules(verdict: Verdict) -> tuple[str, ...]:
     """Return all that would have to be away for a change to end 0, each kind once."""
     if not (verdict.passed or verdict.to_approve):
         return tuple(dict.fromkeys(finding.kind for finding in verdict.reasons))
-    explained = {Caveat.UNPROVED, Caveat.CHECK_WEAKENED}
-    found = (*(verdict.weakened if verdict.approval is None else ()), *verdict.unproved)
+    found = (*(() if verdict.approval else verdict.weakened), *verdict.unproved)
     caveats = (said.partition(":")[0] for said in verdict.caveats)
-    return tuple(
-        dict.fromkeys((*(each.kind for each in found), *(each for each in caveats if each not in explained)))
-    )
+    others = (each for each in caveats if each != Caveat.UNPROVED)  # its findings say more
+    return tuple(dict.fromkeys((*(each.kind for each in found), *others)))
 
 
 def _list_plays() -> Iterator[_Play]:
