@@ -127,7 +127,8 @@ def _may_report(call: Call) -> bool:
 
 def _ask(call: Call, place: Path) -> str:
     assert call.runner is not None
-    return f" {call.runner.report.format(place=shlex.quote(str(place)))}"
+    report, folder = shlex.quote(str(place)), shlex.quote(str(place.parent))
+    return f" {call.runner.report.format(place=report, folder=folder)}"
 
 
 Narrow = Callable[[Call], str]

@@ -109,6 +109,7 @@ VITEST = TestRunner(
 MOCHA = TestRunner(
     name="mocha",
     program=rf"{_PLACE}_?mocha(?:\.js)?",
+    report="--reporter {folder}/mocha.cjs",
     prints=r" (?:--reporter|-R)[ =](?:spec|dot|min|list|progress|nyan|landing|tap)\b",
     one={"mocha": "{} FILE -g NAME"},
     several="|",

@@ -27,7 +27,7 @@ class TestRunner(Record):
     program: str = ""
     """An expression for the words that start it, in a step of a command that is but one run of it."""
     report: str = ""
-    """The options by which it writes a report, `{place}` the file without its ending."""
+    """The options by which it writes a report, `{place}` a file without its ending in `{folder}`."""
     prints: str = ""
     """An expression for options by which it prints otherwise than our reporter, which they would replace."""
     variables: dict[str, str] = {}

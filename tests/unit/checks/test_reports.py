@@ -64,14 +64,15 @@ ADDED = {
         """export PATH="$PWD/node_modules/.bin:$PATH" && tape 'test/*.js'"""
     ),
     ("npm test", "mocha --reporter spec test.js"): (
-        'export PATH="$PWD/node_modules/.bin:$PATH" && mocha test.js'
+        'export PATH="$PWD/node_modules/.bin:$PATH" && mocha test.js --reporter /s/mocha.cjs'
     ),
     ("npm test", "tape test.js | tee out; eslint ."): "npm test",
     ("npm test", "npm test"): "npm test",
     ("npm test", "jest --json"): "npm test",
     ("npm test", "jest --watch"): "npm test",
     ("npm test", "echo jest"): "npm test",
-    ("npm test", "mocha"): "npm test",
+    ("npm test", "mocha"): "npm test -- --reporter /s/mocha.cjs",
+    ("npm test", "mocha --reporter ./own.js"): "npm test",
     ("make test", "jest"): "make test",
     ("bun run test", "bun test"): "bun run test --reporter=junit --reporter-outfile=/s/runner.xml",
     ("bun test src", ""): "bun test src --reporter=junit --reporter-outfile=/s/runner.xml",
