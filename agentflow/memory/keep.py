@@ -18,7 +18,7 @@ from agentflow.memory.place import MemoryPlace
 from agentflow.memory.recall import recall_entries
 from agentflow.parse import decode
 from agentflow.process import make_timestamp
-from agentflow.redact import list_some, redact_text, to_one_line
+from agentflow.redact import list_some, redact_prose, to_one_line
 from agentflow.store.journal import read_numbered_lines
 from agentflow.store.reading import read_evidence
 from agentflow.tools.remember import REMEMBER
@@ -148,7 +148,7 @@ def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = N
     How the checks ended before a change is cited, but compared with nothing: the task is about to change it.
     """
     compared = shown if shown and shown.code is Side.FINAL else None
-    said = redact_text(" ".join(text.split()))
+    said = redact_prose(" ".join(text.split()))
     digest = sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
     return MemoryEntry(
         kind=EntryKind.LEARNING,
