@@ -236,7 +236,7 @@ def find_hidden_places(root: Path, environ: Mapping[str, str], opened: Iterable[
     guarded = {*homes, *private}
     there = (*filter(_is_folder, homes), *private)
     hidden = _outermost(path for path in there if not path.is_relative_to(root))
-    tops = tuple(place for place in hidden if place != Path("/"))
+    tops = dict.fromkeys(place for place in hidden if place != Path("/"))
     opened = tuple(opened)
     named = (
         path for path in (*_find_named(environ), *opened) if _is_there(path) and not _is_led_out(path, root)
@@ -247,8 +247,10 @@ def find_hidden_places(root: Path, environ: Mapping[str, str], opened: Iterable[
     tools = {*map(_real, (Path(__file__).parents[1], _RESOLVER, *named)), *files, *packages}
     tools.update(_interpreters(root, environ, opened, tops))
     shown = [path for path in tools if _is_below(path, tops) and not path.is_relative_to(root)]
-    safe = (path for path in shown if not any(each.is_relative_to(path) for each in guarded))
-    return HiddenPlaces(hidden=tops, readable=_outermost(safe))
+    opening = {place for each in guarded for place in (each, *each.parents)}
+    return HiddenPlaces(
+        hidden=tuple(tops), readable=_outermost(path for path in shown if path not in opening)
+    )
 
 
 def _find_homes(environ: Mapping[str, str]) -> Iterator[str]:
@@ -367,12 +369,10 @@ def _real(path: str | Path) -> Path:
 
 def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
     """Return the paths that lie in no other of them."""
-    kept: list[Path] = []
-    for path in sorted(set(paths), key=lambda path: (len(path.parts), path)):
-        if not _is_below(path, kept):
-            kept.append(path)
-    return tuple(kept)
+    found = set(paths)
+    outer = (path for path in found if found.isdisjoint(path.parents))
+    return tuple(sorted(outer, key=lambda path: (len(path.parts), path)))
 
 
 def _is_below(path: Path, tops: Collection[Path]) -> bool:
-    return any(path.is_relative_to(top) for top in tops)
+    return path in tops or any(place in tops for place in path.parents)
