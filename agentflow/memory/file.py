@@ -205,12 +205,11 @@ class MemoryFile:
         """Return the entry of an id."""
         return next(iter(self._select("id = ?", number)), None)
 
-    def forget(self, where: Mapping[str, object] | None = None) -> int:
-        """Delete the entries with these values, or all, so that the file does not hold them any more."""
-        wanted = where or {}
-        condition = " and ".join(f"{name} = ?" for name in wanted) or "1"
+    def forget(self, where: Mapping[str, object]) -> int:
+        """Delete the entries with these values, so that the file does not hold them any more."""
+        condition = " and ".join(f"{name} = ?" for name in where) or "1"
         with self._write():
-            gone = self._select(condition, *wanted.values())
+            gone = self._select(condition, *where.values())
             self._drop(gone)
             self._replace(gone)
             if gone:  # a deleted term stays in the index until it is merged

@@ -57,12 +57,12 @@ def keep_task(
         learnings = _list_learnings(task, folder, evidence)
         with place.open() as memory:
             memory.add((*_list_messages(task), _describe_task(task), *learnings))
-            memory.weigh(task.task_id, find_newest_ends(evidence))
+            memory.weigh(task.task_id, _find_newest_ends(evidence))
     except (AgentflowError, OSError) as error:
         emit(Warned(message=f"this task is not remembered: {error}"))
 
 
-def find_newest_ends(evidence: dict[str, Evidence]) -> dict[str, tuple[str, int]]:
+def _find_newest_ends(evidence: dict[str, Evidence]) -> dict[str, tuple[str, int]]:
     """Return the newest end of each command on code and checks of one time, by the command."""
     ended = (one for one in evidence.values() if one.code is one.surface and not one.timed_out)
     return {one.command: (one.id, one.exit_code) for one in ended if one.exit_code is not None}
