@@ -113,10 +113,8 @@ def export_entries(kind: EntryKind | None = _KIND, json: bool = JSON, folder: Pa
     Markdown leaves out what is set aside.
     """
     found = list_memory(open_repository(folder), kind)
-    if json:
-        tell_result([to_row(one) for one in found], (), json=True)
-    else:
-        say("\n".join(_format(one) for one in found if not one.against))
+    rows = (_format(one) for one in found if not one.against)
+    tell_result([to_row(one) for one in found], rows, json=json)
 
 
 def _format(one: MemoryEntry) -> str:
