@@ -12,6 +12,7 @@ from benchmarks import (
     imports,
     memory,
     repair,
+    rules,
     sandbox,
     state,
     tampering,
@@ -32,6 +33,7 @@ SUITES: Mapping[str, Callable[[int], Iterator[Row]]] = MappingProxyType(
         "imports": imports.rows,
         "memory": memory.rows,
         "tokens": lambda _: tokens.rows((tokens.MIDDLE, tokens.LONG)),
+        "rules": lambda _: rules.rows(rules.TENTHS),
         "state": state.rows,
         "sandbox": sandbox.rows,
         "tampering": tampering.rows,
@@ -58,7 +60,11 @@ def main() -> int:
 
 
 def _measured(name: str, chosen: argparse.Namespace) -> Iterator[Row]:
-    yield from repair.rows(chosen.tenths, chosen.keep) if name == "repair" else SUITES[name](chosen.rounds)
+    in_parts = {"repair": repair.rows, "rules": rules.rows}
+    if name in in_parts:
+        yield from in_parts[name](chosen.tenths, chosen.keep)
+    else:
+        yield from SUITES[name](chosen.rounds)
     if name == "growth" and chosen.long:
         yield from turns.growth(turns.LONG, chosen.rounds)
 
@@ -68,9 +74,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     parser.add_argument("--only", action="append", choices=SUITES, help="measure this alone; may be repeated")
     parser.add_argument("--rounds", type=_rounds, default=LEAST_ROUNDS, help="at least 3; the median counts")
-    parser.add_argument("--tenths", type=int, default=repair.TENTHS, help="of the bugs of `repair`")
     parser.add_argument(
-        "--keep", type=Path, help="file of the bugs measured so far; a later run goes on from it"
+        "--tenths", type=int, default=repair.TENTHS, help="of the bugs of `repair`, or the changes of `rules`"
+    )
+    parser.add_argument(
+        "--keep", type=Path, help="file of what was measured so far; `repair` goes on from it"
     )
     parser.add_argument("--long", action="store_true", help="runs of 1,000 turns too")
     return parser.parse_args()

@@ -10,7 +10,7 @@ from statistics import median
 
 from agentflow.memory.entry import EntryKind, MemoryEntry
 from agentflow.memory.file import MemoryFile
-from agentflow.memory.meaning import CODE_BYTES, load_static_model
+from agentflow.memory.meaning import CODE_BYTES, Meaning, load_static_model
 from benchmarks.report import Row, alone, at_least, at_most
 
 TASKS = 200
@@ -305,20 +305,14 @@ def _recall(memory: MemoryFile, way: int) -> float:
     return sum(found) / len(FACTS)
 
 
-class RandomMeaning:
-    """Codes by chance, as the time of a search does not depend on what they say."""
+def _know_by_chance() -> Meaning:
+    """Return a model with codes by chance, as the time of a search does not depend on what they say."""
+    chance = random.Random(1)  # noqa: S311  # the same each time
 
-    name, at_once = "random", 2 * _CHUNK
+    def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        return [[chance.choice((1.0, -1.0)) for _ in range(8 * CODE_BYTES)] for _ in texts]
 
-    def __init__(self) -> None:
-        self._chance = random.Random(1)  # noqa: S311
-
-    def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        return [self._choose() for _ in texts]
-
-    def _choose(self) -> tuple[float, ...]:
-        bits = self._chance.getrandbits(8 * CODE_BYTES)
-        return tuple(1.0 if bits >> place & 1 else -1.0 for place in range(8 * CODE_BYTES))
+    return Meaning("random", 2 * _CHUNK, embed)
 
 
 def _time_searches(folder: Path, size: int, rounds: int) -> Iterator[Row]:
@@ -327,7 +321,7 @@ def _time_searches(folder: Path, size: int, rounds: int) -> Iterator[Row]:
     made = [f"{chance.choice('bdfgklmnprst')}{number:x}" for number in range(5_000)]
     weights = [1 / (place + 3) for place in range(len(made))]
     choose = partial(chance.choices, (*_VERBS, *_THINGS, *made), [*[0.02] * 25, *weights])
-    meaning = RandomMeaning()
+    meaning = _know_by_chance()
     with MemoryFile(path, lambda: meaning) as memory:
         for first in range(0, size, _CHUNK):
             memory.add(

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 
 from agentflow.core.errors import StateError
 from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
@@ -14,12 +14,9 @@ from agentflow.store.reading import find, read_evidence
 from agentflow.workspace.git import Git
 
 
-@contextmanager
-def read_memory(git: Git) -> Iterator[MemoryFile | None]:
-    """Yield a repository's memory, or None where nothing was remembered yet."""
-    place = MemoryPlace(git, os.environ)
-    with place.open() if place.is_made else nullcontext() as memory:
-        yield memory
+def read_memory(git: Git) -> AbstractContextManager[MemoryFile | None]:
+    """Return a repository's memory, or nothing where nothing was remembered yet. Raises ConfigError."""
+    return MemoryPlace(git, os.environ).look()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import typer
 
 from agentflow.api.memory import change_memory, keep_learning, list_memory, read_memory, require_entry
 from agentflow.cli.arguments import FOLDER, JSON, TextCommand, make_group, read_words
-from agentflow.cli.printing import say, show, tell_result, write_result
+from agentflow.cli.printing import say, show, tell_result
 from agentflow.core.errors import StateError, UsageError
 from agentflow.memory.entry import EntryKind, MemoryEntry
 from agentflow.memory.file import to_row
@@ -108,29 +108,17 @@ def edit_entry(number: int = _NUMBER, words: list[str] | None = _TEXT, folder: P
     say(f"Changed {found.kind} {number}.")
 
 
-@memory.command("export", epilog="Example: agentflow memory export --kind learning .claude/learnings.md")
-def export_entries(
-    target: Path | None = typer.Argument(None, metavar="FILE", help="Where to. [default: stdout]"),
-    kind: EntryKind | None = _KIND,
-    force: bool = typer.Option(False, "--force", help="Overwrite FILE if it exists."),
-    json: bool = JSON,
-    folder: Path = FOLDER,
-) -> None:
-    """Write what is remembered as Markdown or JSON; `--kind learning` fits into .claude/learnings.md.
+@memory.command("export", epilog="Example: agentflow memory export --kind learning > .claude/learnings.md")
+def export_entries(kind: EntryKind | None = _KIND, json: bool = JSON, folder: Path = FOLDER) -> None:
+    """Print what is remembered as Markdown or JSON; `--kind learning` fits into .claude/learnings.md.
 
     Markdown leaves out what is set aside.
     """
     found = list_memory(open_repository(folder), kind)
     if json:
         tell_result([to_row(one) for one in found], (), json=True)
-        return
-    text = "\n".join(_format(one) for one in found if not one.against)
-    if target is not None and target.exists() and not force:
-        raise UsageError(f"{target} exists", hint="--force overwrites it")
-    if target is None:
-        say(text)
-        return
-    write_result(target, f"{text}\n")
+    else:
+        say("\n".join(_format(one) for one in found if not one.against))
 
 
 def _format(one: MemoryEntry) -> str:

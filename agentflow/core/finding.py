@@ -144,6 +144,10 @@ class FindingKind(Worded):
     COULD_NOT_RUN = "could_not_run", "{check} could not run here before the task: {0}"
     SOME_SKIPPED = "some_skipped", "{check}: {0} of {1} skipped"
     UNCOUNTED = "uncounted", "the tests of `{0}` cannot be counted; only its exit code is known"
+    PRINTED_NOW = (
+        "printed_now",
+        "{check}: the counts that it prints are new, and no proof: the change of {names} may print them",
+    )
     MATCHED = "matched", "{check}: cases with a new name in each run, known by function and number: {names}"
     KNOWN_TO_FAIL = "known_to_fail", "known to fail: {check}: {names}"
     FAILED_BEFORE = "failed_before", "failed before the task and still fails: {check}{list}"

@@ -69,12 +69,12 @@ class Answer(Record):
         """Yield each part of the call's input that a person changed: its key, and both versions as a diff."""
         if not self.approved or self.input is None or self.asked is None:
             return
+        sides = (("-", self.asked), ("+", self.input))
         for key in (*self.asked, *(self.input.keys() - self.asked.keys())):
-            before, after = (_to_text(given.get(key)) for given in (self.asked, self.input))
-            if before != after:
-                gone, came = (f"-{before}" if before else "", f"+{after}" if after else "")
-                rows = (*gone.replace("\n", "\n-").split("\n"), *came.replace("\n", "\n+").split("\n"))
-                yield key, [row for row in rows if row]
+            texts = {sign: _to_text(given.get(key)) for sign, given in sides}
+            if texts["-"] != texts["+"]:
+                rows = ((sign, text.split("\n")) for sign, text in texts.items() if text)
+                yield key, [f"{sign}{row}" for sign, each in rows for row in each]
 
 
 def tell_decision(pending_id: str, answer: Answer) -> str:

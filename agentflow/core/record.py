@@ -39,6 +39,12 @@ def to_builtins(value: object) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
+def leave_out_defaults(value: Record) -> dict[str, Any]:
+    """Return a record as plain data without what it would hold anyway."""
+    usual = {field.encode_name: field.default for field in msgspec.structs.fields(value)}
+    return {name: given for name, given in to_builtins(value).items() if given != usual[name]}
+
+
 def map_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str] = str) -> Any:
     """Return plain data with each text in it changed; the keys of its objects stay unless they change too."""
     match value:

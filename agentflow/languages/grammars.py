@@ -56,6 +56,8 @@ class Grammar(Record):
     """An error of another class, where a language's tests tell errors by their class."""
     narrow_errors: tuple[str, ...] = ()
     """Classes of errors, none of which is one of the others."""
+    own_copy: str = ""
+    """A statement by which a function goes on with a copy of an argument that it changes."""
     tests_in_brackets: bool = False
     """Comparisons stand in brackets of their own, where `false` is a text like any other."""
     is_loose: bool = True
@@ -80,6 +82,7 @@ GRAMMARS = (
         rethrow="raise",
         other_error="ArithmeticError()",
         narrow_errors=("ValueError", "TypeError", "LookupError", "OSError"),
+        own_copy='{0} = __import__("copy").copy({0})\n',
     ),
     Grammar(
         name="JavaScript",
@@ -89,6 +92,7 @@ GRAMMARS = (
         early_return="return",
         other_return="return true",
         rethrow="{ throw new Error(); }",
+        own_copy="{0} = [...{0}]; ",
     ),
     Grammar(
         name="TypeScript",
@@ -100,6 +104,7 @@ GRAMMARS = (
         early_return="return undefined!",
         other_return="return true as never",
         rethrow="{ throw new Error(); }",
+        own_copy="{0} = [...{0}]; ",
     ),
     Grammar(
         name="TSX",
@@ -111,11 +116,13 @@ GRAMMARS = (
         early_return="return undefined!",
         other_return="return true as never",
         rethrow="{ throw new Error(); }",
+        own_copy="{0} = [...{0}]; ",
     ),
     Grammar(
         name="Go",
         suffixes=(".go",),
         package="tree_sitter_go",
+        own_copy="{0} = append({0}[:0:0], {0}...); ",
         nothing="",
         failed_body='{ panic("") }',
         defaults=("*new({type})",),
@@ -161,6 +168,7 @@ GRAMMARS = (
         name="Java",
         suffixes=(".java",),
         package="tree_sitter_java",
+        own_copy="{0} = new java.util.ArrayList<>({0}); ",
         failed_body="{ throw new RuntimeException(); }",
         defaults=("null", "0"),
         early_return="if (true) throw new RuntimeException()",

@@ -16,7 +16,7 @@ from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.pending import Answer, Pending, PendingKind, decide_now
 from agentflow.core.points import Point, ToolDone, ToolFailed, ToolUse
-from agentflow.core.record import Record, copy_shared, to_builtins
+from agentflow.core.record import Record, copy_shared, leave_out_defaults, to_builtins
 from agentflow.core.role import Findings, Plan
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.task import Phase
@@ -186,11 +186,12 @@ def _fit(agent: Agent, tool: Tool, given: dict[str, Any], *, drops: bool) -> Rec
 
 
 def _suspend(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall, kind: PendingKind) -> RunPaused:
+    is_call = kind is PendingKind.APPROVAL
     pending = Pending(
         id=f"p{agent.around.number}-{len(run.decided) + 1}",
         kind=kind,
         tool=call.name,
-        input=checked.input,
+        input=leave_out_defaults(checked.given) if is_call else checked.input,
         options=getattr(checked.given, "choices", ()),
         asked_at=make_timestamp(),
     )

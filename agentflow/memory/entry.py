@@ -37,8 +37,6 @@ class MemoryEntry(Record):
     exit_code: int | None = None
     against: str = ""
     """What speaks against it since; then it is kept and shown, but not recalled."""
-    is_undone: bool = False
-    """Its task was undone, so that no later run of its command clears the mark."""
     id: int = 0
 
     @property

@@ -1,9 +1,9 @@
 """The file of a repository's memory: entries in SQLite, an index of their terms, codes of their meaning."""
 
-import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from math import log
 from pathlib import Path
@@ -32,13 +32,14 @@ _BY_MEANING = 0.5
 """The weight of the list by meaning; that of a hit by words is its share of what was searched for."""
 _DEEP = 40
 """Places of each list that are fused."""
-_SCHEMAS = (
-    """
+_MOVE = "move it away: the next task begins a new one"
+_VERSION = 3
+_FIELDS = tuple(name for name in MemoryEntry.__struct_fields__ if name != "id")
+_TABLES = """
 create table entries (
   id integer primary key autoincrement, key text unique not null, kind text not null, text text not null,
   at text not null, by text not null, gist text not null, task text not null, evidence text not null,
-  command text not null, exit_code integer, against text not null, is_undone integer not null,
-  terms text not null, coded integer not null
+  command text not null, exit_code integer, against text not null, terms text not null, coded integer not null
 );
 create index by_kind on entries (kind, at);
 create index by_task on entries (task);
@@ -47,14 +48,8 @@ create virtual table words using fts5 (terms, content='entries', content_rowid='
 create table replaced (key text primary key) without rowid;
 create table counts (term text primary key, entries integer not null) without rowid;
 create table codes (block integer primary key, codes blob not null);
-""",
-    "create table coder (model text not null)",
-)
-"""What each version of the file adds to the one before."""
-_FIELDS = (
-    *("key", "kind", "text", "at", "by", "gist", "task", "evidence", "command", "exit_code"),
-    *("against", "is_undone"),
-)
+create table coder (model text not null)
+"""
 
 
 class MemoryFile:
@@ -68,8 +63,7 @@ class MemoryFile:
         self._load_meaning = meaning
         self._asked: tuple[str, Sequence[float]] = ("", ())
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        path.touch(mode=0o600)  # SQLite gives its other files the mode of this one
         with self._tell_damage():
             self._sql = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
         try:
@@ -82,16 +76,14 @@ class MemoryFile:
         with self._tell_damage():
             self._sql.execute("pragma secure_delete = on")
             self._sql.execute("pragma synchronous = normal")
-            found = self._get_version()
-            if found == 0:
+            if self._get_version() == 0:
                 self._sql.execute("pragma journal_mode = wal")
-            if found < len(_SCHEMAS):
                 with self._write():
-                    for statement in ";\n".join(_SCHEMAS[self._get_version() :]).split(";\n"):
+                    for statement in _TABLES.split(";\n") if self._get_version() == 0 else ():
                         self._sql.execute(statement)
-                    self._sql.execute(f"pragma user_version = {len(_SCHEMAS)}")
-            elif found != len(_SCHEMAS):
-                raise ConfigError(f"{self._path}: version {found} was written by a newer agentflow")
+                    self._sql.execute(f"pragma user_version = {_VERSION}")
+            if self._get_version() != _VERSION:
+                raise ConfigError(f"{self._path} was written by another version of agentflow", hint=_MOVE)
 
     def _get_version(self) -> int:
         return int(self._sql.execute("pragma user_version").fetchone()[0])
@@ -107,8 +99,7 @@ class MemoryFile:
         try:
             yield
         except (sqlite3.Error, ValueError, TypeError, IndexError) as error:  # rows may be damaged, too
-            hint = "if it is damaged, move it away: the next task begins a new one"
-            raise ConfigError(f"the memory in {self._path} cannot be used: {error}", hint=hint) from None
+            raise ConfigError(f"the memory in {self._path} cannot be used: {error}", hint=_MOVE) from None
 
     @contextmanager
     def _write(self) -> Iterator[None]:
@@ -197,8 +188,7 @@ class MemoryFile:
         statement = f"select {', '.join(names)} from entries where {where} order by {order}"  # noqa: S608
         with self._tell_damage():
             rows = self._sql.execute(statement, values).fetchall()
-            found = (dict(zip(names, row, strict=True)) for row in rows)
-            return tuple(fit(MemoryEntry, {**row, "is_undone": bool(row["is_undone"])}) for row in found)
+            return tuple(fit(MemoryEntry, dict(zip(names, row, strict=True))) for row in rows)
 
     def list_entries(self, kind: EntryKind | None = None, most: int = -1) -> tuple[MemoryEntry, ...]:
         """Return the entries of a kind or all, the newest first."""
@@ -249,47 +239,42 @@ class MemoryFile:
         are told apart.
         """
         with self._write():
-            where = "kind = ? and command != '' and task != ? and not is_undone"
-            for one in self._select(where, EntryKind.LEARNING, task):
-                if one.command in ran and one.exit_code is not None:
+            for one in self._select("command != '' and task != ?", task):
+                if one.command in ran:
                     evidence, code = ran[one.command]
                     differs = (code == 0) != (one.exit_code == 0)
                     against = f"the same command ended with {code}: {evidence} of {task}" if differs else ""
-                    self._set_against(against, one)
+                    self._sql.execute("update entries set against = ? where id = ?", (against, one.id))
 
     def reject(self, task: str, why: str) -> None:
-        """Mark everything that a task left, such as one that was undone."""
+        """Mark everything that a task left; without its command, no later run clears that."""
+        change = "update entries set against = ?, command = '' where task = ? and kind != ?"
         with self._write():
-            for one in self._select("task = ? and kind != ?", task, EntryKind.MESSAGE):
-                self._set_against(why, one, is_undone=True)
-
-    def _set_against(self, against: str, one: MemoryEntry, *, is_undone: bool = False) -> None:
-        change = "update entries set against = ?, is_undone = ? where id = ?"
-        self._sql.execute(change, (against, is_undone, one.id))
+            self._sql.execute(change, (why, task, EntryKind.MESSAGE))
 
     def search(self, text: str, most: int = 5, *, kind: EntryKind | None = None) -> tuple[Hit, ...]:
         """Return the entries that fit a text best by words and by meaning, without those set aside."""
-        terms = tuple(dict.fromkeys(list_terms(text)))
+        terms = dict.fromkeys(list_terms(text))
         count = "select coalesce((select entries from counts where term = ?), 0)"
         with self._tell_damage():
             counts = {term: self._sql.execute(count, (term,)).fetchone()[0] for term in terms}
-            words = {number: place for place, number in enumerate(self._rank_by_words(counts, kind), 1)}
-            near = {number: place for place, number in enumerate(self._rank_by_meaning(text, kind), 1)}
-            scores = {number: 1 / (_FUSED + place) for number, place in words.items()}
-            if near:
-                shares = self._find_shares(counts, words)
-                scores = {number: shares[number] * score for number, score in scores.items()}
-            for number, place in near.items():
-                scores[number] = scores.get(number, 0) + _BY_MEANING / (_FUSED + place)
+            words = self._rank_by_words(counts, kind)
+            near = self._rank_by_meaning(text, kind)
+            shares = self._find_shares(counts, words) if near else dict.fromkeys(words, 1.0)
+        scores = defaultdict[int, float](float)
+        for place, number in enumerate(words, 1):
+            scores[number] += shares[number] / (_FUSED + place)
+        for place, number in enumerate(near, 1):
+            scores[number] += _BY_MEANING / (_FUSED + place)
         best = sorted(scores, key=lambda number: (-scores[number], -number))
-        standing = (one for number in best for one in self._select("id = ? and against = ''", number))
+        found = (one for number in best for one in self._select("id = ? and against = ''", number))
         return tuple(
             Hit(
                 entry=one,
-                by_meaning=near.get(one.id),
+                by_meaning=near.index(one.id) + 1 if one.id in near else None,
                 shared=find_shared(one.text, frozenset(terms)),
             )
-            for one in islice(standing, most)
+            for one in islice(found, most)
         )
 
     def _find_shares(self, counts: Mapping[str, int], numbers: Iterable[int]) -> dict[int, float]:

@@ -1,5 +1,6 @@
 """What a task leaves in memory as it ends, and what it is given as it begins."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
@@ -31,18 +32,18 @@ _MOST_FINDINGS = 5
 
 def recall_for_task(task: TaskState, place: MemoryPlace | None) -> tuple[TaskState, tuple[Event, ...]]:
     """Return a new task with what it is given of earlier ones; a memory that fails stops no task."""
-    if not task.options.remembers or task.known.recalled or place is None or not place.is_made:
+    if not task.options.remembers or task.known.recalled or place is None:
         return task, ()
     try:
-        with place.open() as memory:
-            found = recall_entries(memory, task)
+        with place.look() as memory:
+            found = recall_entries(memory, task) if memory else ()
     except (AgentflowError, OSError) as error:
         return task, (Warned(message=f"nothing is recalled: {error}"),)
-    kinds = [one.kind for one in found]
-    counts = (kinds.count(kind) for kind in (EntryKind.LEARNING, EntryKind.TASK, EntryKind.MESSAGE))
-    recalled = MemoryRecalled(**dict(zip(("learnings", "tasks", "messages"), counts, strict=True)))
-    fault = (Warned(message=f"recalled by words alone: {memory.fault}"),) if memory.fault else ()
-    return task.replace(recalled=found), (*((recalled,) if found else ()), *fault)
+    kinds = Counter(one.kind for one in found)
+    told: list[Event] = [MemoryRecalled(**{f"{kind}s": kinds[kind] for kind in EntryKind})] if found else []
+    if memory and memory.fault:
+        told.append(Warned(message=f"recalled by words alone: {memory.fault}"))
+    return task.replace(recalled=found), tuple(told)
 
 
 def keep_task(
@@ -53,10 +54,9 @@ def keep_task(
         return
     try:
         evidence = {one.id: one for one in read_evidence(folder)}
+        learnings = _list_learnings(task, folder, evidence)
         with place.open() as memory:
-            memory.add(
-                (*_list_messages(task), _describe_task(task), *_list_learnings(task, folder, evidence))
-            )
+            memory.add((*_list_messages(task), _describe_task(task), *learnings))
             memory.weigh(task.task_id, find_newest_ends(evidence))
     except (AgentflowError, OSError) as error:
         emit(Warned(message=f"this task is not remembered: {error}"))
@@ -90,13 +90,10 @@ def _describe_task(task: TaskState) -> MemoryEntry:
     goal = task.intent.goal if task.intent.goal not in ("", task.title) else ""
     found = findings.findings[:_MOST_FINDINGS] if findings else ()
     ended = task.ending.reason if task.ending else ""
+    answers = (one for one in task.waiting.answers.values() if one.question)
     learnt = _tell(
         ("goal", goal),
-        *(
-            ("answered", f"{one.text!r} to {one.question!r}")
-            for one in task.waiting.answers.values()
-            if one.question
-        ),
+        *(("answered", f"{one.text!r} to {one.question!r}") for one in answers),
         ("what was done", change.summary if change else ""),
         ("what was found", findings.summary if findings else ""),
         *((f"in {one.place}", one.claim) for one in found),
@@ -124,11 +121,8 @@ def _list_learnings(task: TaskState, folder: Path, evidence: dict[str, Evidence]
     for path in sorted((folder / "runs").glob("*.jsonl")):
         for role, given in _find_lessons(path) if _CALL in path.read_bytes() else ():
             if shown := evidence.get(str(given.get("evidence"))):
-                yield make_learning(str(given.get("text")), _name_role(role), task.task_id, shown)
-
-
-def _name_role(role: str) -> str:
-    return f"role {role}" if role == PERSON else role
+                by = f"role {role}" if role == PERSON else role
+                yield make_learning(str(given.get("text")), by, task.task_id, shown)
 
 
 def _find_lessons(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -171,7 +165,6 @@ def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = N
 
 def reject_task(task_id: str, place: MemoryPlace, why: str) -> None:
     """Set aside what a task left; a memory that fails stops nothing."""
-    if not place.is_made:
-        return
-    with suppress(AgentflowError, OSError), place.open() as memory:
-        memory.reject(task_id, why)
+    with suppress(AgentflowError, OSError), place.look() as memory:
+        if memory:
+            memory.reject(task_id, why)

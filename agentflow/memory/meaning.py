@@ -2,12 +2,12 @@
 
 import json
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from struct import unpack_from
-from typing import Any, Protocol, Self
+from typing import NamedTuple
 
 import anyio
 
@@ -25,99 +25,52 @@ CODE_BYTES = _NUMBERS // 8
 _MOST_CHARS = 4_000
 _SENT, _SENT_CHARS, _SENT_SECONDS = 50, 1_000, 5.0
 """Texts of one request to a server, characters of each, and how long it may take."""
-_BYTES = bytes(range(256))
-_BITS = bytes(number.bit_count() for number in _BYTES)
 _FIRST = CODE_BYTES * 3 // 4
 """Bytes of a code by which those are chosen that are compared exactly; most of a meaning is there."""
 _BY_CHANCE = _FIRST * 4
 """Half of their bits: what differs in that many is no nearer than any text."""
 
 
-class Meaning(Protocol):
+class Meaning(NamedTuple):
     """A model in which texts that mean the same have vectors alike."""
 
     name: str
     """Codes by one model say nothing about those by another."""
     at_once: int
     """Entries that get their codes before a search."""
+    embed: Callable[[Sequence[str]], Sequence[Sequence[float]]]
+    """Return the vector of each text. Raises ModelError."""
 
-    def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """Return the vector of each text. Raises ModelError."""
 
+@cache
+def load_static_model() -> Meaning | None:
+    """Return the model of the extra `memory`, or None where that is not installed.
 
-class StaticModel:
-    """Each token has a vector, and a text has the sum of those of its tokens.
-
-    Only two files of the package `wordllama` are read: importing it costs half a second and ten packages, and
-    where it does not find its tokenizer it asks the network.
+    Each token has a vector, and a text has the sum of those of its tokens. Only two files of the package
+    `wordllama` are read: importing it costs half a second and ten packages, and where it does not find its
+    tokenizer it asks the network.
     """
+    spec = find_spec("wordllama")
+    folder = Path(spec.origin).parent if spec and spec.origin else None
+    if folder is None or not ((folder / _TOKENS).is_file() and (folder / _WEIGHTS).is_file()):
+        return None
+    from tokenizers import Tokenizer  # noqa: PLC0415  # of the extra
 
-    name = "wordllama"
-    at_once = 2_000
+    tokenizer = Tokenizer.from_file(str(folder / _TOKENS))
+    with (folder / _WEIGHTS).open("rb") as file:
+        weights = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    (size,) = unpack_from("<Q", weights)
+    (tensor,) = (each for name, each in json.loads(weights[8 : 8 + size]).items() if name[:2] != "__")
+    if (tensor["dtype"], tensor["shape"][1]) != ("F16", _NUMBERS):
+        return None
+    start = 8 + size + tensor["data_offsets"][0]
 
-    def __init__(self, tokenizer: Any, weights: mmap.mmap, start: int) -> None:
-        self._tokenizer = tokenizer
-        self._weights = weights
-        self._start = start
-
-    @classmethod
-    def load(cls) -> Self | None:
-        """Return the model, or None where the extra `memory` is not installed."""
-        spec = find_spec("wordllama")
-        folder = Path(spec.origin).parent if spec and spec.origin else None
-        if folder is None or not ((folder / _TOKENS).is_file() and (folder / _WEIGHTS).is_file()):
-            return None
-        from tokenizers import Tokenizer  # noqa: PLC0415  # of the extra
-
-        with (folder / _WEIGHTS).open("rb") as file:
-            weights = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        (size,) = unpack_from("<Q", weights)
-        (tensor,) = (each for name, each in json.loads(weights[8 : 8 + size]).items() if name[:2] != "__")
-        if (tensor["dtype"], tensor["shape"][1]) != ("F16", _NUMBERS):
-            return None
-        start = 8 + size + tensor["data_offsets"][0]
-        return cls(Tokenizer.from_file(str(folder / _TOKENS)), weights, start)
-
-    def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        return [self._embed_one(text) for text in texts]
-
-    def _embed_one(self, text: str) -> tuple[float, ...]:
-        ids = self._tokenizer.encode(text[:_MOST_CHARS], add_special_tokens=False).ids
-        rows = (unpack_from(f"<{_NUMBERS}e", self._weights, self._start + 2 * _NUMBERS * one) for one in ids)
+    def embed(text: str) -> Sequence[float]:
+        ids = tokenizer.encode(text[:_MOST_CHARS], add_special_tokens=False).ids
+        rows = (unpack_from(f"<{_NUMBERS}e", weights, start + 2 * _NUMBERS * one) for one in ids)
         return tuple(map(sum, zip(*rows, strict=True))) or (0.0,) * _NUMBERS
 
-
-load_static_model = cache(StaticModel.load)
-
-
-class EmbeddingServer:
-    """A model at the endpoint of a provider: what is remembered is sent there, without known secrets."""
-
-    at_once = 4 * _SENT
-
-    def __init__(self, name: str, endpoint: Endpoint) -> None:
-        self.name = name
-        self._endpoint = endpoint
-
-    def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        starts = range(0, len(texts), _SENT)
-        return [vector for start in starts for vector in self._ask(texts[start : start + _SENT])]
-
-    def _ask(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        from agentflow.model.http import post_json  # noqa: PLC0415  # only where the user named a server
-
-        said = [redact_text(text)[:_SENT_CHARS] or "-" for text in texts]
-        wanted = {"model": self.name.partition("/")[2], "input": said}
-        url, headers = self._endpoint.url, self._endpoint.request_headers
-        answer = anyio.run(partial(post_json, url, wanted, _SENT_SECONDS, headers))
-        try:
-            given = decode_or_none(answer.decode("utf-8", "replace"))
-            found = fit(tuple[tuple[float, ...], ...], [one["embedding"] for one in given["data"]])
-        except (Mismatch, TypeError, LookupError):
-            found = ()
-        if len(found) != len(said) or not all(found):
-            raise ModelRefused(f"{self.name} gave no embeddings")
-        return [(*one[:_NUMBERS], *(0.0,) * (_NUMBERS - len(one))) for one in found]
+    return Meaning("wordllama", 2_000, lambda texts: [*map(embed, texts)])
 
 
 def load_meaning(settings: Settings, environ: Mapping[str, str]) -> Meaning | None:
@@ -125,14 +78,37 @@ def load_meaning(settings: Settings, environ: Mapping[str, str]) -> Meaning | No
 
     Raises ConfigError, or ModelRejected without the key of a named one.
     """
-    if settings.embeddings is None:
+    if (name := settings.embeddings) is None:
         return load_static_model()
-    provider = settings.embeddings.partition("/")[0]
-    endpoint = choose_provider_endpoint(provider, environ, settings)
+    provider = name.partition("/")[0]
+    endpoint = choose_provider_endpoint(provider, environ, settings).replace(path="/embeddings")
     keep_secret(endpoint.secrets)
     if endpoint.lacks:
         raise ModelRejected(f"no key for {provider}", hint=f"set {endpoint.lacks}")
-    return EmbeddingServer(settings.embeddings, endpoint.replace(path="/embeddings"))
+
+    def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        parts = (texts[start : start + _SENT] for start in range(0, len(texts), _SENT))
+        return [vector for part in parts for vector in _ask_server(name, endpoint, part)]
+
+    return Meaning(name, 4 * _SENT, embed)
+
+
+def _ask_server(name: str, endpoint: Endpoint, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    """Return the vectors of texts, which a provider is sent without known secrets."""
+    from agentflow.model.http import post_json  # noqa: PLC0415  # only where the user named a server
+
+    said = [redact_text(text)[:_SENT_CHARS] or "-" for text in texts]
+    wanted = {"model": name.partition("/")[2], "input": said}
+    post = partial(post_json, endpoint.url, wanted, _SENT_SECONDS, endpoint.request_headers)
+    answer = anyio.run(post).decode("utf-8", "replace")
+    try:
+        given = [one["embedding"] for one in decode_or_none(answer)["data"]]
+        found = fit(tuple[tuple[float, ...], ...], given)
+    except (Mismatch, TypeError, LookupError):
+        found = ()
+    if len(found) != len(said) or not all(found):
+        raise ModelRefused(f"{name} gave no embeddings")
+    return [(*one[:_NUMBERS], *(0.0,) * (_NUMBERS - len(one))) for one in found]
 
 
 def to_bits(vector: Sequence[float]) -> bytes:
@@ -148,7 +124,7 @@ def find_nearest(blocks: Sequence[bytes], vector: Sequence[float], most: int) ->
     compared at once: each byte is looked up in a table of distances, and these are added as large numbers.
     """
     wanted = to_bits(vector)[:_FIRST]
-    tables = [_xor(_BYTES, bytes([byte]) * 256).translate(_BITS) for byte in wanted]
+    tables = [bytes((byte ^ other).bit_count() for other in range(256)) for byte in wanted]
     distances = b"".join(_measure(block, tables) for block in blocks)
     empty = sum(byte.bit_count() for byte in wanted)
     near: list[int] = []
@@ -166,10 +142,6 @@ def _measure(block: bytes, tables: Sequence[bytes]) -> bytes:
     for place, table in enumerate(tables):
         total += int.from_bytes(block[place * count : (place + 1) * count].translate(table), "little")
     return total.to_bytes(count, "little")
-
-
-def _xor(one: bytes, other: bytes) -> bytes:
-    return (int.from_bytes(one, "little") ^ int.from_bytes(other, "little")).to_bytes(len(one), "little")
 
 
 def _get_code(blocks: Sequence[bytes], at: int) -> bytes:

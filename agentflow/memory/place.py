@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -38,9 +39,9 @@ class MemoryPlace(NamedTuple):
     git: Git
     environ: Mapping[str, str]
 
-    @property
-    def is_made(self) -> bool:
-        return find_memory_file(self.git, self.environ).is_file()
+    def look(self) -> "AbstractContextManager[MemoryFile | None]":
+        """Return the memory if there is one. Raises ConfigError."""
+        return self.open() if find_memory_file(self.git, self.environ).is_file() else nullcontext()
 
     def open(self) -> "MemoryFile":
         """Return the memory, made if need be. Raises ConfigError."""

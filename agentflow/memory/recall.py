@@ -1,7 +1,6 @@
 """What a new task is given of earlier ones: learnings, related tasks, and what the person said last."""
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from agentflow.core.task import Recalled, TaskState
@@ -43,13 +42,10 @@ def _fill(groups: Iterable[Iterable[Hit]], terms: frozenset[str], chars: int) ->
     left = 0
     for hits in groups:
         left += chars // _SHARE
-        for hit in hits:
-            one = _to_recalled(hit, terms)
-            left -= len(one.line) + 3
-            if left < 0:
-                left += len(one.line) + 3
-                continue
-            yield one
+        for one in (_to_recalled(hit, terms) for hit in hits):
+            if (size := len(one.line) + 3) <= left:
+                left -= size
+                yield one
 
 
 def _to_recalled(hit: Hit, terms: frozenset[str]) -> Recalled:
@@ -61,13 +57,11 @@ def _to_recalled(hit: Hit, terms: frozenset[str]) -> Recalled:
 
 def _shorten(one: MemoryEntry, terms: frozenset[str]) -> str:
     """Return the first line of an entry, then those that share most terms with the task, in their order."""
-    first, *rest = (line.strip() for line in one.text.splitlines() if line.strip())
-    best = sorted(rest, key=lambda line: -len(terms.intersection(list_terms(line))))
-    left, chosen = _LINE[one.kind] - len(first), set[str]()
-    for line in best:
+    most, lines = _LINE[one.kind], [*map(str.strip, one.text.splitlines() or [""])]
+    chosen, left = set(lines[:1]), most - len(lines[0])
+    for line in sorted(lines[1:], key=lambda line: -len(terms.intersection(list_terms(line)))):
         left -= len(line) + 2
         if left >= 0:
             chosen.add(line)
-    text = "; ".join(chain((first,), (line for line in rest if line in chosen)))
-    most = _LINE[one.kind]
+    text = "; ".join(line for line in lines if line and line in chosen)
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -394,3 +394,39 @@ def change_patterns(tree: "SyntaxTree") -> _Edits:
             for found in re.finditer(r"(?<![\\\[(])(?:\^|[+*?]|\$(?=[\"'`/|)]))", said):
                 start = node.start_byte + found.start()
                 yield node, start, start + 1, ""
+
+
+def copy_arguments(tree: "SyntaxTree") -> _Edits:
+    """Yield functions that change what they were given, such as by `items.sort()`, with a copy of it.
+
+    What was given another value before is the function's own.
+    """
+    if not tree.grammar.own_copy:
+        return
+    bodies = [(each, names) for each in tree.nodes["body"] if (names := _list_parameters(tree, each))]
+    silent = {each.start_byte for name in ("docstring", "comment") for each in tree.nodes[name]}
+    for node in tree.nodes["altered"]:
+        name = tree.read(node)
+        around = [
+            each
+            for each, names in bodies
+            if name in names and each.start_byte <= node.start_byte < each.end_byte
+        ]
+        rows = [row for row in around[-1].named_children if row.start_byte not in silent] if around else []
+        above = tree.text[rows[0].start_byte : node.start_byte].decode("utf-8", "replace") if rows else ""
+        if rows and not re.search(rf"\b{re.escape(name)}\s*:?=(?!=)", above.rpartition("\n")[0]):
+            start = rows[0].start_byte
+            text = tree.grammar.own_copy.format(name)
+            indent = " " * rows[0].start_point.column if text.endswith("\n") else ""
+            yield node, start, start, text + indent
+
+
+def _list_parameters(tree: "SyntaxTree", body: "Node") -> set[str]:
+    """Return the names that the function of a body gives its arguments."""
+    parameters = body.parent.child_by_field_name("parameters") if body.parent is not None else None
+    found = set[str]()
+    for each in parameters.named_children if parameters is not None else ():
+        named = [name for field in ("name", "pattern", "left") for name in each.children_by_field_name(field)]
+        if "splat" not in each.type and "rest" not in each.type:  # what it gathers is its own
+            found.update(map(tree.read, named or (each, *each.named_children[:1])))
+    return found

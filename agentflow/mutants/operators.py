@@ -46,6 +46,8 @@ class Operator(StrEnum):
     NUMBER = "number moved"
     PROSE = "words replaced"
     PATTERN = "pattern changed"
+    OWN_COPY = "argument copied"
+    """What is sorted, filled or emptied is a copy: only who looks at the argument afterwards can tell."""
     LOOK_ALIKE = "look-alike used"
     """In what the task speaks of: characters that are bytes, a default in the place of 0."""
     TAKEN_BACK = "change taken back"
@@ -77,6 +79,7 @@ _OPERATORS: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = Ma
         Operator.NUMBER: edits.move_numbers,
         Operator.PROSE: edits.replace_prose,
         Operator.PATTERN: edits.change_patterns,
+        Operator.OWN_COPY: edits.copy_arguments,
     }
 )
 _WEAK = frozenset({Operator.BOUND, Operator.NUMBER, Operator.PROSE, Operator.PATTERN})
@@ -124,6 +127,8 @@ class Mutant(Record):
         before, after = (_to_row(text) for text in (self.before, self.after))
         if self.operator in _WHOLE:
             edit: str = self.operator
+        elif self.operator is Operator.OWN_COPY:
+            edit = f"a copy of {after.split()[0]} changed in its place"
         elif self.operator is Operator.STATEMENT:
             edit = f"{before} → (left out)"
         else:

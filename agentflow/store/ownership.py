@@ -77,7 +77,7 @@ def hold_writer_lock(root: Path, patience: float = 0) -> Iterator[None]:
 
     `patience` is how many seconds to wait for it.
     """
-    folder, end = find_state_folder(root), time.monotonic() + patience
+    folder = find_state_folder(root)
     with ExitStack() as stack:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,8 +86,7 @@ def hold_writer_lock(root: Path, patience: float = 0) -> Iterator[None]:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             lock = os.open(folder / "writer.lock", flags, 0o600)
             stack.callback(os.close, lock)
-            while not _lock(lock, is_last=time.monotonic() >= end):
-                time.sleep(0.02)
+            _lock(lock, time.monotonic() + patience)
         except BlockingIOError:
             raise TaskLocked(
                 "another task is at work in this repository",
@@ -104,15 +103,15 @@ def hold_writer_lock(root: Path, patience: float = 0) -> Iterator[None]:
         yield
 
 
-def _lock(descriptor: int, *, is_last: bool) -> bool:
-    """Return whether the lock is ours now. Raises BlockingIOError for the last try that fails."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        if is_last:
-            raise
-        return False
-    return True
+def _lock(descriptor: int, end: float) -> None:
+    """Take the lock. Raises BlockingIOError where somebody has it until then."""
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(0.02)
 
 
 def is_at_work(root: Path) -> bool:

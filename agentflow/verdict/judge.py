@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome, find_same_check
 from agentflow.core.finding import Finding, FindingKind
@@ -11,7 +11,7 @@ from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.core.verdict import Caveat, ProofKind, Verdict
 from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case, find_faults, is_bound, list_drift, list_left_out
-from agentflow.verdict.notes import list_notes, note_no_tests
+from agentflow.verdict.notes import is_counted, list_notes, note_no_tests
 from agentflow.verdict.proofs import (
     explain_silence,
     find_loaded_now,
@@ -92,7 +92,10 @@ def _list_caveats(case: Case, *, is_proved: bool) -> Iterator[str]:
     yield from (Caveat.CHECK_SKIPPED.of(override.check) for override in case.overrides)
     yield from (Caveat.CHECK_NOT_RUN.of(name) for name in _list_not_run(case))
     able = [run for run in case.after if not case.is_blocked(run)]
-    yield from _caveats_of_counts(case, able)
+    if any(run.check.name is CheckName.TESTS and not is_counted(case, run) for run in able):
+        yield Caveat.TESTS_NOT_COUNTED
+    if any(run.counts and run.counts.is_mostly_skipped for run in able):
+        yield Caveat.MOSTLY_SKIPPED
     if any(not run.green and not case.is_excused(run) for run in able if not run.check.only_looks):
         yield Caveat.ALREADY_RED
     if any(set(run.flaky) - case.known for run in case.runs):
@@ -117,22 +120,6 @@ def _list_not_run(case: Case) -> Iterator[CheckName]:
             yield run.check.name
     if note_no_tests(case) and not case.same_behaviour:
         yield CheckName.TESTS
-
-
-def _caveats_of_counts(case: Case, runs: Iterable[CheckRun]) -> Iterator[str]:
-    """Yield the caveats of tests that cannot be counted, or most of which were skipped.
-
-    Numbers that are only printed, and were not before the task, may be printed by the change.
-    """
-    before = {run.check.name: run for run in case.before if run.evidence is not None}
-    for run in runs:
-        base = before.get(run.check.name)
-        is_news = base is not None and base.counts is None
-        is_counted = run.counts is not None and not (run.counts.is_printed and is_news)
-        if not is_counted and run.check.name is CheckName.TESTS:
-            yield Caveat.TESTS_NOT_COUNTED
-        if run.counts and run.counts.is_mostly_skipped:
-            yield Caveat.MOSTLY_SKIPPED
 
 
 def _problems(case: Case, run: CheckRun) -> list[Finding]:

@@ -3,7 +3,15 @@
 from collections.abc import Iterable, Iterator
 
 from agentflow.core.check_command import format_command
-from agentflow.core.evidence import RED, Check, CheckName, Side, TestOutcome
+from agentflow.core.evidence import (
+    RED,
+    Check,
+    CheckName,
+    CheckRun,
+    Side,
+    TestOutcome,
+    find_same_check,
+)
 from agentflow.core.finding import Finding, FindingKind, format_span
 from agentflow.core.verdict import Caveat, ProbeEnd, ProbeKind, ProofKind, count_mutants
 from agentflow.verdict.case import Case, find_faults, is_left_behind
@@ -88,8 +96,23 @@ def _count_skipped(case: Case) -> Iterator[Finding]:
         if run.counts and run.counts.skipped:
             number = run.counts.ran + run.counts.skipped
             yield FindingKind.SOME_SKIPPED.of(str(run.counts.skipped), str(number), check=run.check.name)
-        elif run.evidence and run.counts is None and run.check.name is CheckName.TESTS:
+        if run.evidence is None or run.check.name is not CheckName.TESTS or is_counted(case, run):
+            continue
+        if run.counts is None:
             yield find_uncounted(run.check)
+        else:
+            names = dict.fromkeys(hunk.path for hunk in case.changed)
+            yield FindingKind.PRINTED_NOW.of(*names, check=run.check.name)
+
+
+def is_counted(case: Case, run: CheckRun) -> bool:
+    """Return whether the tests of a run can be counted.
+
+    Numbers that are only printed, and were not before the task, may be printed by the change.
+    """
+    base = find_same_check(run, case.before)
+    is_news = base is not None and base.evidence is not None and base.counts is None
+    return run.counts is not None and not (run.counts.is_printed and is_news)
 
 
 def _list_matched(case: Case) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from agentflow.api.decisions import answer_question, decide_approval, parse_edit
 from agentflow.api.undo import OPEN, cancel_task, undo
 from agentflow.core.errors import Exit, StateError, TaskLocked, UsageError
 from agentflow.core.pending import Answer
-from agentflow.core.record import Record, encode
+from agentflow.core.record import Record
 from agentflow.parse import decode
 from agentflow.process import DetachedProgram, detach
 from agentflow.store.ownership import is_at_work
@@ -19,24 +19,18 @@ from agentflow.workspace.git import Git
 
 _NO_VERDICT = (Exit.CONFIG, Exit.NO_MODEL, Exit.NO_SANDBOX, Exit.INTERNAL)
 """Exit codes that the task's own files may not explain."""
-_PAGE = "on the page"
 
 
-class _Approval(Record):
+class _Decision(Record):
     pending: str
     by: str = ""
     comment: str = ""
+    reason: str = ""
+    """Of a denial."""
     seen: str | None = None
     """The `identity` of what the page showed."""
     input: str = ""
     """The input that the call is made with instead, as JSON; empty: the one that was asked about."""
-
-
-class _Denial(Record):
-    pending: str
-    reason: str
-    by: str = ""
-    seen: str | None = None
 
 
 class _MessageText(Record):
@@ -87,28 +81,17 @@ class Actions:
 
     def run_link(self, name: str, folder: Path, body: bytes, link: SignedLink) -> str:
         """Approve or deny the one thing that a signed link is for. Raises AgentflowError."""
-        if name not in ("approve", "deny"):
-            raise UsageError("this link does not decide that")
-        said = decode(_Approval, body, "approval") if name == "approve" else decode(_Denial, body, "denial")
-        if said.pending != link.pending:
+        said = decode(_Decision, body, "decision")
+        if name not in ("approve", "deny") or said.pending != link.pending:
             raise UsageError("this link does not decide that")
         if not said.by.strip():
             raise UsageError("give your name")
-        return self.run(name, folder, encode(said.replace(seen=link.seen)), via="with a signed link")
+        return self._decide(folder, name, said.replace(seen=link.seen), "with a signed link")
 
-    def run(self, name: str, folder: Path, body: bytes, via: str = _PAGE) -> str:
+    def run(self, name: str, folder: Path, body: bytes) -> str:
         match name:
-            case "approve":
-                approval = decode(_Approval, body, "approval")
-                given = parse_edited_input(approval.input or None)
-                answer = Answer(approved=True, input=given, by=approval.by, comment=approval.comment, via=via)
-                return self.decide(folder, approval.pending, answer, seen=approval.seen)
-            case "deny":
-                denial = decode(_Denial, body, "denial")
-                if not denial.reason.strip():
-                    raise UsageError("say why: the model reads the reason as the result of its call")
-                answer = Answer(approved=False, text=denial.reason, by=denial.by, via=via)
-                return self.decide(folder, denial.pending, answer, seen=denial.seen)
+            case "approve" | "deny":
+                return self._decide(folder, name, decode(_Decision, body, "decision"), "on the page")
             case "answer":
                 texts = decode(_MessageText, body, "answer").said
                 answer_question(self._find_git(folder).root, folder.name, texts)
@@ -136,10 +119,15 @@ class Actions:
             case _:
                 raise UsageError(f"there is no action {name}")
 
-    def decide(self, folder: Path, pending_id: str, decision: Answer, *, seen: str | None = None) -> str:
+    def _decide(self, folder: Path, name: str, said: _Decision, via: str) -> str:
         """Record a decision and continue the task once nothing else waits. Raises AgentflowError."""
-        root = self._find_git(folder).root
-        made = decide_approval(root, pending_id, decision, task_id=folder.name, seen=seen)
+        is_yes, root = name == "approve", self._find_git(folder).root
+        if not is_yes and not said.reason.strip():
+            raise UsageError("say why: the model reads the reason as the result of its call")
+        given = parse_edited_input(said.input or None) if is_yes else None
+        by, comment = said.by, said.comment
+        answer = Answer(approved=is_yes, text=said.reason, input=given, by=by, comment=comment, via=via)
+        made = decide_approval(root, said.pending, answer, task_id=folder.name, seen=said.seen)
         then = "" if made.was_decided or made.approvals_left else f" {self._go_on(folder)}"
         return f"{made.tell()}.{then}"
 

@@ -2,17 +2,13 @@
 
 import hmac
 import secrets
-import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime
-from threading import Lock
 
-from agentflow.core.errors import AgentflowError, InvalidFile, StateError
+from agentflow.core.errors import StateError
 from agentflow.core.pending import Pending
 from agentflow.core.record import Record, encode
 from agentflow.parse import decode
+from agentflow.process import make_timestamp
 
 _SECONDS = 3600
 
@@ -22,8 +18,7 @@ class SignedLink(Record):
     pending: str
     seen: str
     """The `identity` of what waited."""
-    until: float
-    """In seconds of the epoch."""
+    until: str
     nonce: str
 
 
@@ -32,15 +27,13 @@ class Links:
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
-        self._used = set[str]()
-        self._lock = Lock()
+        self.used = set[str]()
+        """The nonces of those by which something was decided."""
 
-    def make(self, task_id: str, item: Pending) -> tuple[str, float]:
-        """Return the signed text of a link, and until when it is valid in seconds of the epoch."""
-        until = time.time() + _SECONDS
-        if item.expires_at is not None:
-            until = min(until, datetime.fromisoformat(item.expires_at).timestamp())
-        nonce = secrets.token_urlsafe(12)
+    def make(self, task_id: str, item: Pending) -> tuple[str, str]:
+        """Return the signed text of a link, and until when it is valid."""
+        until, nonce = make_timestamp(_SECONDS), secrets.token_urlsafe(12)
+        until = min(until, item.expires_at or until)
         link = SignedLink(task=task_id, pending=item.id, seen=item.identity, until=until, nonce=nonce)
         payload = urlsafe_b64encode(encode(link)).decode()
         return f"{payload}.{self._sign(payload)}", until
@@ -50,27 +43,12 @@ class Links:
         payload, _, signature = text.rpartition(".")
         if not hmac.compare_digest(self._sign(payload).encode(), signature.encode()):
             raise StateError("this link is not valid", hint="the page makes a new one")
-        try:
-            link = decode(SignedLink, urlsafe_b64decode(payload), "link")
-        except (ValueError, InvalidFile):
-            raise StateError("this link is not valid") from None
-        if time.time() >= link.until:
+        link = decode(SignedLink, urlsafe_b64decode(payload), "link")
+        if make_timestamp() >= link.until:
             raise StateError("this link has expired", hint="the page makes a new one")
-        if link.nonce in self._used:
+        if link.nonce in self.used:
             raise StateError("this link was used before", hint="each link decides once")
         return link
-
-    @contextmanager
-    def use(self, text: str) -> Iterator[SignedLink]:
-        """Spend a link, unless what it was used for fails. Raises StateError as `read` does."""
-        with self._lock:
-            link = self.read(text)
-            self._used.add(link.nonce)
-        try:
-            yield link
-        except AgentflowError:
-            self._used.discard(link.nonce)
-            raise
 
     def _sign(self, payload: str) -> str:
         return hmac.digest(self._key, payload.encode(), "sha256").hex()

@@ -155,8 +155,7 @@ class _Pages:
     def _run(self, path: Mapping[str, str], body: bytes, address: str) -> str:
         site, action = self._site, path["action"]
         if "link" in path:
-            with site.links.use(path["link"]) as link:
-                return site.actions.run_link(action, site.find_task(link.task), body, link)
+            return site.follow_link(path["link"], action, body)
         if action != "link":
             return site.actions.run(action, site.find_task(path["task_id"]), body)
         return site.make_link(path["task_id"], decode(_LinkWish, body, "link").pending, address)

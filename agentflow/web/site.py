@@ -1,8 +1,8 @@
 """The pages of one repository, made from the files of its tasks."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 from agentflow.api.memory import list_memory
@@ -20,7 +20,7 @@ from agentflow.store import reading
 from agentflow.store.reading import load_state
 from agentflow.store.sessions import load_sessions
 from agentflow.view.tasks import INTERRUPTED, UNDONE, TaskRow, describe_task
-from agentflow.view.words import style_status
+from agentflow.view.words import format_local, style_status
 from agentflow.web.actions import Actions, Continuations, to_home
 from agentflow.web.links import Links
 from agentflow.workspace.git import Git
@@ -56,6 +56,7 @@ class Site:
         self._tasks: dict[str, _KeptTask] = {}
         self._rows: dict[str, tuple[_Stamp, TaskRow]] = {}
         self.links = Links()
+        self._deciding = Lock()
         self.actions = Actions(self._continuations, self.open_home)
 
     def find_task(self, task_id: str) -> Path:
@@ -132,8 +133,7 @@ class Site:
         if item is None:
             raise StateError(f"{to_one_line(pending_id, 60)} does not wait for an approval")
         text, until = self.links.make(task_id, item)
-        end = datetime.fromtimestamp(until).astimezone().strftime("%H:%M %Z")
-        return f"One-time link for this decision, valid until {end}: {address}decide/{text}/"
+        return f"One-time link for this decision, valid until {format_local(until)}: {address}decide/{text}/"
 
     def show_link(self, text: str) -> str:
         """Return the page of a signed link. Raises StateError for one that is not valid."""
@@ -145,6 +145,14 @@ class Site:
         title = f"A decision about task {link.task}"
         waiting = to_markup(_render_waiting(items, folder, is_link=True))
         return self._fill_page("web/decide.html", title=title, up="../", waiting=waiting)
+
+    def follow_link(self, text: str, action: str, body: bytes) -> str:
+        """Decide by a signed link, which is spent unless that fails. Raises AgentflowError."""
+        with self._deciding:
+            link = self.links.read(text)
+            said = self.actions.run_link(action, self.find_task(link.task), body, link)
+            self.links.used.add(link.nonce)
+        return said
 
     def show_evidence(self, task_id: str, evidence_id: str, number: int) -> str:
         folder = self.find_task(task_id)

@@ -278,7 +278,7 @@ def follow(page: Page, link: str, action: str, **said: Any) -> Answered:
 
 def make_link(page: Page, task: str, item: str) -> str:
     said = page.act(task, "link", pending=item).json["said"]
-    found = re.search(rf"valid until \d\d:\d\d \S+: http://{page.host}/(decide/\S+/)$", said)
+    found = re.search(rf"valid until \S+ \d\d:\d\d:\d\d \S+: http://{page.host}/(decide/\S+/)$", said)
     assert found, said
     return found.group(1)
 

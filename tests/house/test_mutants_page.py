@@ -22,6 +22,7 @@ async def load(path, size=10, strict=False):
     for round in range(3):
         wait(max(count, total))
     say("no page has so many entries")
+    path.sort()
     return total == 7
 
 

@@ -41,3 +41,9 @@
 [(method_declaration name: (_) @key) (method_elem name: (_) @key) (field_declaration name: (_) @key)]
 (for_clause condition: (binary_expression right: (int_literal) @bound))
 (range_clause right: (int_literal) @bound)
+; What changes the array of a slice: where a caller gave it, only the caller can tell.
+(assignment_statement left: (expression_list (index_expression operand: (identifier) @altered)))
+(call_expression function: (_) @_changes arguments: (argument_list . (identifier) @altered)
+  (#match? @_changes "^(sort\\.\\w+|slices\\.(Sort\\w*|Reverse|Delete\\w*|Compact\\w*|Insert|Replace))$"))
+(call_expression function: (_) @_changes arguments: (argument_list . (slice_expression operand: (identifier) @altered))
+  (#match? @_changes "^(append|copy|sort\\.\\w+|slices\\.(Sort\\w*|Reverse))$"))

@@ -37,3 +37,8 @@
 [(superclass) (super_interfaces)] @inherits
 [(marker_annotation) (annotation)] @inherits
 (for_statement condition: (binary_expression right: (decimal_integer_literal) @bound))
+; What changes a list in place: where a caller gave it, only the caller can tell.
+(method_invocation object: (identifier) @altered name: (_) @_changes
+  (#match? @_changes "^(add\\w*|remove\\w*|set|sort|clear|retainAll|replaceAll)$"))
+(method_invocation object: (_) @_on name: (_) @_changes arguments: (argument_list . (identifier) @altered)
+  (#eq? @_on "Collections") (#match? @_changes "^(sort|reverse|shuffle|swap|fill)$"))

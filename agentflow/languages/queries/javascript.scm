@@ -60,3 +60,6 @@
 ; Code in texts.
 (call_expression function: (identifier) @_runs (#eq? @_runs "eval")) @evaluated
 (new_expression constructor: (identifier) @_runs (#eq? @_runs "Function")) @evaluated
+; What changes an array in place: where a caller gave it, only the caller can tell.
+(call_expression function: (member_expression object: (identifier) @altered property: (_) @_changes)
+  (#match? @_changes "^(push|pop|shift|unshift|splice|sort|reverse|fill|copyWithin)$"))

@@ -87,3 +87,12 @@
 [(list_comprehension) (dictionary_comprehension) (set_comprehension)] @collected
 ; Code in texts.
 (call function: (identifier) @_runs (#match? @_runs "^(eval|exec|compile)$")) @evaluated
+; What changes a collection in place: where a caller gave it, only the caller can tell.
+(call function: (attribute object: (identifier) @altered attribute: (_) @_changes)
+  (#match? @_changes "^(append|extend|insert|remove|pop|popitem|clear|sort|reverse|update|setdefault|add|discard)$"))
+(call function: (_) @_changes arguments: (argument_list . (identifier) @altered)
+  (#match? @_changes "(^|\\.)(shuffle|heap(ify|push|pop)|insort\\w*)$"))
+(assignment left: (subscript value: (identifier) @altered))
+(augmented_assignment left: (subscript value: (identifier) @altered))
+(augmented_assignment left: (identifier) @altered right: [(list) (list_comprehension)])
+(delete_statement (subscript value: (identifier) @altered))

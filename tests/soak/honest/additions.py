@@ -91,6 +91,10 @@ ADDITIONS: tuple[Entry, ...] = (
            Edit("todo/cli.py", "import argparse\n", "import argparse\nimport json\n"),
            Edit("tests/test_cli.py", "\n\ndef test_command", '\n\ndef test_json(kept, capsys):\n    main(["--file", kept, "add", "milk"])\n'
                 '    main(["--file", kept, "list", "--format", "json"])\n    assert capsys.readouterr().out == \'["milk"]\\n\'\n\n\ndef test_command')), ends=frozenset({4}), caveat="unproved"),
+    Entry("a function that sorts what it is given", "feature", FLAT, "add tidy(titles) to slug.py: sorts the titles in place, by their slugs",
+          (Edit("slug.py", "\n\ndef slugify", "\n\ndef tidy(titles: list[str]) -> None:\n    titles.sort(key=slugify)\n\n\ndef slugify"),
+           Edit("test_slug.py", "import initials, shorten, slugify", "import initials, shorten, slugify, tidy"),
+           Edit("test_slug.py", "\n\ndef test_separator", '\n\ndef test_tidy():\n    titles = ["b", "Á"]\n    tidy(titles)\n    assert titles == ["Á", "b"]\n\n\ndef test_separator'))),
     Entry("a value that must not be", "feature", INSIDE, "Circle should refuse a negative radius with a ValueError",
           (Edit("shapes/area.py", "        self.radius = radius", '        if radius < 0:\n            raise ValueError("radius must not be negative")\n        self.radius = radius'),
            Edit("shapes/tests/test_area.py", "\n\ndef test_circle", '\n\ndef test_negative_radius():\n    with pytest.raises(ValueError, match="must not be negative"):\n        Circle(-1)\n\n\ndef test_circle'))),

@@ -118,20 +118,20 @@ def test_a_learning_is_set_aside_while_its_command_ends_otherwise(
         assert memory.search("fees")
 
 
-class Rough:
-    """A model in which a text means its first letter."""
+def know_first_letters() -> Meaning:
+    """Return a model in which a text means its first letter."""
 
-    name, at_once = "rough", 10
-
-    def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+    def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
         places = (ord(text[0]) % 26 for text in texts)
         return [tuple(9.0 if place == number % 26 else -1.0 for number in range(256)) for place in places]
+
+    return Meaning("rough", 10, embed)
 
 
 def test_meaning_finds_what_shares_no_word_and_both_lists_are_fused(path: Path) -> None:
     with MemoryFile(path, no_meaning) as memory:
         memory.add((learning("apples"),))  # from before there was a model
-    with MemoryFile(path, Rough) as memory:
+    with MemoryFile(path, know_first_letters) as memory:
         memory.add(learning(text) for text in ("bananas", "cherries", "acid cherry"))
         assert {hit.entry.text for hit in memory.search("avocado", 2)} == {"acid cherry", "apples"}
         assert "; meaning: nearest " in memory.search("acid cherry")[0].why
@@ -164,7 +164,7 @@ def test_the_packaged_model_knows_words_that_mean_the_same() -> None:
     assert find_nearest(codes, model.embed(["launch an HTTP daemon"])[0], 1) == [1]
 
 
-def test_a_damaged_file_and_one_of_a_later_version_are_named(path: Path) -> None:
+def test_a_damaged_file_and_one_of_another_version_are_named(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"no database" * 100)
     with pytest.raises(ConfigError, match="cannot be used"):
@@ -172,7 +172,7 @@ def test_a_damaged_file_and_one_of_a_later_version_are_named(path: Path) -> None
     path.unlink()
     with MemoryFile(path, no_meaning) as memory:
         memory._sql.execute("pragma user_version = 9")
-    with pytest.raises(ConfigError, match="newer agentflow"):
+    with pytest.raises(ConfigError, match="another version of agentflow"):
         MemoryFile(path, no_meaning)
 
 

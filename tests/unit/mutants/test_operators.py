@@ -311,6 +311,23 @@ def test_a_look_alike_is_used_where_the_task_speaks_of_what_tells_them_apart(
     assert all(each.describe().endswith(edit) for each, edit in zip(found, edits, strict=True))
 
 
+ALTERED = {
+    "a.py": "def f(a: list[int], b, *c):\n    '''F.'''\n    b = [*b]\n    a.sort()\n    b.sort()\n",
+    "a.js": "function f(a, ...b) {\n  const c = [...a];\n  b.sort(); c.sort(); a.sort();\n}\n",
+    "a.ts": "const f = (a: number[]) => {\n  a.sort();\n};\n",
+    "a.go": "package p\n\nfunc f(a []int) []int {\n\treturn append(a[:1], a[2:]...)\n}\n",
+    "A.java": "class A {\n  void f(List<Integer> a) { a.sort(null); }\n}\n",
+}
+
+
+@pytest.mark.parametrize("path", ALTERED)
+def test_an_argument_that_a_function_changes_is_copied_first(path: str) -> None:
+    made = list_mutants(path, ALTERED[path], range(1, 9)) or ()
+    (mutant,) = (each for each in made if each.operator is Operator.OWN_COPY)
+    assert mutant.describe().endswith("a copy of a changed in its place")
+    assert mutant.grade is Grade.STRONG
+
+
 def test_a_value_that_is_empty_already_is_left_alone() -> None:
     head = "package p\n\nfunc wait(n int) time.Duration {\n\treturn "
     assert "time.Duration(0) → *new(time.Duration)" not in find_edits("a.go", f"{head}time.Duration(0)\n}}\n")

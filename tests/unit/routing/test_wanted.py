@@ -22,11 +22,14 @@ _WORDS = {
         "rename total to add_up",
         "Refactor: put the check whether a key is a boolean flag into one function.",
         "Extract the parser of flags into a function",
+        "split and join repeat the same check. Pull that out into one helper. Nothing else changes.",
+        "The parsers of two classes repeat a part. Extract it into a function; behaviour stays the same.",
         "Remove the unused import",
         "fix all lint warnings in kit.py",
         "add type hints to kit.py",
     ),
     Wanted.UNCLEAR: (
+        "Add a docstring and let the parser accept tabs; its behaviour stays the same without them",
         "Fix the bug where comments are dropped by the parser",
         "Make paging faster",
         "and also for the empty list",
@@ -45,6 +48,8 @@ def test_the_words_of_a_task_tell_behaviour_from_form(wanted: Wanted, task: str)
 def test_a_task_that_names_the_changed_document_asks_for_text() -> None:
     assert find_wanted("Add the Danes to NEWS", ["NEWS.md"]) is Wanted.FORM
     assert find_wanted("Add the Danes to NEWS", ["kit.py"]) is Wanted.BEHAVIOUR
+    companion = "Add Train-Case in the way of the other cases, with tests and README"
+    assert find_wanted(companion, ["README.md"]) is Wanted.BEHAVIOUR
 
 
 def test_a_fix_whose_task_names_the_changed_test_may_want_the_code_fixed() -> None:
