@@ -35,8 +35,8 @@ class Call(Record):
     runner: TestRunner | None = None
     options: str | None = None
     """What stands between the whole command and options for this step; None where none reach it."""
-    is_piped: bool = False
-    """What it prints went through a formatter, which is left out."""
+    is_edited: bool = False
+    """It is without what hides its tests: a formatter behind a pipe, a reporter of its own."""
     is_script: bool = False
     """A script of package.json has it, which finds the programs of its packages."""
 
@@ -74,8 +74,9 @@ def _read_call(text: str, *, is_last: bool) -> Call:
     runner = find_runner(start) if all(map(_FORMATTER.fullmatch, others)) else None
     if runner is None:
         return Call(command=text)
-    reaches = is_last and not others
-    return Call(command=start, runner=runner, options="" if reaches else None, is_piped=bool(others))
+    shown = regex(runner.prints).sub("", start) if runner.prints else start
+    options = "" if is_last and not others else None
+    return Call(command=shown, runner=runner, options=options, is_edited=bool(others) or shown != start)
 
 
 def find_runner(call: str) -> TestRunner | None:
@@ -109,7 +110,7 @@ def add_reports(command: str, read: ReadFile, scratch: Path) -> str:
 def _report(command: str, folder: str, read: ReadFile, places: Iterator[Path]) -> str:
     calls = list_calls(command, read, folder)
     asked = {at: _ask(each, next(places)) for at, each in enumerate(calls) if _may_report(each)}
-    hidden = [each for each in calls if each.is_piped]
+    hidden = [each for each in calls if each.is_edited]
     if not (asked or hidden):
         return command
     (at, options), *others = asked.items() or [(0, "")]

@@ -107,7 +107,11 @@ VITEST = TestRunner(
     several="|",
 )
 MOCHA = TestRunner(
-    name="mocha", program=rf"{_PLACE}_?mocha(?:\.js)?", one={"mocha": "{} FILE -g NAME"}, several="|"
+    name="mocha",
+    program=rf"{_PLACE}_?mocha(?:\.js)?",
+    prints=r" (?:--reporter|-R)[ =](?:spec|dot|min|list|progress|nyan|landing|tap)\b",
+    one={"mocha": "{} FILE -g NAME"},
+    several="|",
 )
 NODE_TEST = TestRunner(
     name="node",

@@ -28,6 +28,8 @@ class TestRunner(Record):
     """An expression for the words that start it, in a step of a command that is but one run of it."""
     report: str = ""
     """The options by which it writes a report, `{place}` the file without its ending."""
+    prints: str = ""
+    """An expression for options by which it prints otherwise than our reporter, which they would replace."""
     variables: dict[str, str] = {}
     """The variables by which it writes one, `{place}` a folder."""
     leaves: str = ""

@@ -120,8 +120,10 @@ def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
             )
         ]
         plan = _plan_side(context, product, [*taken, *new], final, Side.FINAL)
-        plans += [
-            plan.replace(first=context.proving, words=context.task.task),
+        base = find_tests(context.case.before)
+        added = context.proving - (base.outcomes.keys() if base else frozenset())
+        plans += [  # a package whose new tests did not compile before is proved by all of its tests
+            plan.replace(first=added or context.proving, words=context.task.task),
             *_plan_lost_errors(context, product, hunks),
         ]
     return tuple(each.replace(hunks=hunks) for each in plans if each.mutants)
@@ -332,7 +334,13 @@ def _choose_shorter(place: Place, plan: MutationPlan, tests: frozenset[str]) -> 
     needed, empty = tests or plan.passing, dict.fromkeys(plan.texts, b"")
     ways = list_shorter(plan.check, tests, place.list_files(), place.read)
     sound = (way for way in ways if _passes(_run_with(place, plan, way), needed))
-    return next((way for way in sound if not _passes(_run_with(place, plan, way, empty), needed)), None)
+    leaves_out = ways[:-1]  # the last has all that stands before the tests
+    true = (
+        way
+        for way in sound
+        if way not in leaves_out or not _passes(_run_with(place, plan, way, empty), needed)
+    )
+    return next(true, None)
 
 
 def _passes(shown: CheckRun, tests: frozenset[str]) -> bool:

@@ -63,6 +63,9 @@ ADDED = {
     ("npm test", "tape 'test/*.js' | tap-spec"): (
         """export PATH="$PWD/node_modules/.bin:$PATH" && tape 'test/*.js'"""
     ),
+    ("npm test", "mocha --reporter spec test.js"): (
+        'export PATH="$PWD/node_modules/.bin:$PATH" && mocha test.js'
+    ),
     ("npm test", "tape test.js | tee out; eslint ."): "npm test",
     ("npm test", "npm test"): "npm test",
     ("npm test", "jest --json"): "npm test",
