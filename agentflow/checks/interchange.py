@@ -1,21 +1,19 @@
 """Results of checks in the formats that other programs read: JUnit XML and SARIF 2.1.0."""
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from agentflow import __version__
-from agentflow.checks.results import FINDING
+from agentflow.checks.results import list_findings
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, TestOutcome
 from agentflow.core.record import Record
 from agentflow.redact import make_visible
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ELEMENT = {TestOutcome.FAILED: "failure", TestOutcome.ERROR: "error", TestOutcome.SKIPPED: "skipped"}
-_LINE = re.compile(r"[:(](\d+)")
 
 
 class Ran(Record):
@@ -128,15 +126,14 @@ def _results(ran: Ran) -> Iterator[SarifResult]:
         return
     rule = str(ran.check.name)
     output = "" if ran.check.name is CheckName.TESTS else ran.output
-    found = [match for match in FINDING.finditer(output) if not match["message"].startswith("note:")]
-    for match in found:
-        path, message = match["path"].strip(), make_visible(match["message"].strip())
-        line = _LINE.search(match.group()[len(match["path"]) :])
+    found = [*list_findings(output)]
+    for path, line, text in found:
+        message = make_visible(text)
         yield SarifResult(
             rule=rule,
             message=message,
             path=path.removeprefix("./"),
-            line=max(1, int(line[1])) if line else 0,
+            line=max(1, line),
             mark=hashlib.sha256(f"{path}\n{message}".encode()).hexdigest(),
         )
     if not found:

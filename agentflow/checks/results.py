@@ -18,10 +18,15 @@ from agentflow.runners.runner import Outcomes, find_worst, make_results
 _IN_XML = MappingProxyType(
     {"error": TestOutcome.ERROR, "failure": TestOutcome.FAILED, "skipped": TestOutcome.SKIPPED}
 )
-FINDING = regex(
+_FINDING = regex(
     r"(?m)^[ \t]*(?P<path>[^\s:()][^:()\n]*\.\w+)"
-    r"(?::\d+(?::\d+)?(?::| -)|\(\d+(?:,\d+)?\):) (?P<message>\S.*)$"
+    r"(?::(?P<line>\d{1,9})(?::\d+)?(?::| -)|\((?P<row>\d{1,9})(?:,\d+)?\):) (?P<message>\S.*)$"
 )
+_POINTED = regex(
+    r"(?m)^(?!(?:warning|note|help)\b)(?P<message>\S[^\n]*)\n"
+    r"[ \t]*--> (?P<path>[^\s:][^:\n]*):(?P<line>\d{1,9})(?P<row>)(?::\d+)?$"
+)
+"""As rustc and ruff print: the message, then an arrow to its place."""
 _LINE_NUMBER = regex(r"\bline \d+")
 _REPORTERS = Path(__file__).with_name("reporters")
 _NODE, _MOCHA, MINITEST = "node.mjs", "mocha.cjs", "minitest/agentflow_plugin.rb"
@@ -127,13 +132,15 @@ def _guess_place(owner: str) -> Sequence[str]:
 
 def count_findings(check: CheckName | None, output: str) -> dict[str, int]:
     """Count the complaints of a linter or type checker, `path: message` without any line number."""
-    lines = FINDING.finditer(output) if check is not CheckName.TESTS else ()
-    found = (
-        f"{match['path'].strip()}: {_LINE_NUMBER.sub('line', match['message'].strip())}"
-        for match in lines
-        if not match["message"].startswith("note:")
-    )
-    return dict(Counter(found))
+    found = list_findings(output) if check is not CheckName.TESTS else ()
+    return dict(Counter(f"{path}: {_LINE_NUMBER.sub('line', message)}" for path, _, message in found))
+
+
+def list_findings(output: str) -> Iterator[tuple[str, int, str]]:
+    """Yield the path, line and message of each complaint of a linter, type checker or compiler."""
+    for match in chain(_FINDING.finditer(output), _POINTED.finditer(output)):
+        if not match["message"].startswith("note:"):
+            yield match["path"].strip(), int(match["line"] or match["row"]), match["message"].strip()
 
 
 def install_reporters(scratch: Path, options: str) -> dict[str, str]:

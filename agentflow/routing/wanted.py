@@ -106,10 +106,15 @@ def find_wanted(task: str, texts: Iterable[str] = (), checks: Iterable[str] = ()
     One that names a changed file of the checks may mean that file, or the code that it tries.
     """
     text = drop_quoted(task)
-    if _names_one(text, texts):
+    if _names_one(_keep_own_wish(text), texts):
         return Wanted.FORM
     wanted = _find_by_words(text)
     return Wanted.UNCLEAR if wanted is Wanted.BEHAVIOUR and _names_one(text, checks) else wanted
+
+
+def _keep_own_wish(text: str) -> str:
+    rest = drop_companions(text)
+    return rest if regex(r"\w").search(rest) else text
 
 
 def _names_one(text: str, paths: Iterable[str]) -> bool:
@@ -120,8 +125,7 @@ def _names_one(text: str, paths: Iterable[str]) -> bool:
 def _find_by_words(text: str) -> Wanted:
     names_test = bool(_TEST_NAME.search(text))
     text = _NAME_IN_CODE.sub(" ", text)
-    rest = drop_companions(text)
-    text = rest if regex(r"\w").search(rest) else text
+    text = _keep_own_wish(text)
     if _LEADS.match(text):
         return Wanted.FORM
     is_deed = bool(_DEEDS.search(text) or (names_test and _REPAIRS.search(text)))

@@ -25,7 +25,7 @@ class TestRunner(Record):
     named: str = ""
     """An expression for what a command says that starts it, where more than its exit code has to be told."""
     program: str = ""
-    """An expression for the words that start it, in a command or script that is but one run of it."""
+    """An expression for the words that start it, in a step of a command that is but one run of it."""
     report: str = ""
     """The options by which it writes a report, `{place}` the file without its ending."""
     variables: dict[str, str] = {}
@@ -38,6 +38,8 @@ class TestRunner(Record):
     """Each such line is of other tests; else the last one counts."""
     one: dict[str, str] = {}
     """How one test is run, `{}` the command, by a part of the command that shows the runner."""
+    several: str = ""
+    """What stands between the names of several tests there; a space where each is a word of its own."""
     tell: Callable[[CommandWords], CommandWords] | None = None
     """The same run, made to tell of each test."""
     read: Callable[[Sequence[str]], TestResults | None] | None = None

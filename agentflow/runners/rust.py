@@ -75,6 +75,8 @@ CARGO_TEST = TestRunner(
         ),
     ),
     named=r"\bcargo test\b",
-    one={"cargo test": "{} NAME"},
+    program=r"cargo test",
+    one={"cargo test": "{} TARGET -- NAME"},
+    several=" ",
     read=_read,
 )

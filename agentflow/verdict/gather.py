@@ -53,6 +53,7 @@ from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext, shorten
 from agentflow.verdict.proofs import (
     find_blind_checks,
+    find_needing_change,
     find_proof,
     find_turned,
     is_renaming,
@@ -409,7 +410,7 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case) -
     before = anew.replace(earlier=grounds.earlier, longest=grounds.longest)
     (fresh,) = await context.checking.run(task, before)
     case = case.replace(runs=(*case.runs, *to_proof_runs(context.checking.find_runs(fresh))))
-    proving = find_turned(case.select(code=Side.BASE), case.after)
+    proving = find_needing_change(case, case.after)
     if find_proof(case) or not proving:
         return fresh
     passed = dict.fromkeys(proving, TestOutcome.PASSED)

@@ -38,6 +38,9 @@ _TEST_MODULE = regex(
     r"(?m)^[ \t]*#\[cfg\((?:test|all\(test\b[^\n]*)\)\][^\n]*\n"
     r"(?:[ \t]*#\[[^\n]*\n)*[ \t]*(?:pub )?mod (\w+)\s*\{"
 )
+_WHOLE_CHECKS = (_TEST, "mod ")
+"""The beginnings of names of parts that are only checks; documentation stays, since a lint may want it."""
+_EXAMPLES = regex(r"(?s)(```)[^\n]*(.*?```)|(>>>) ")
 _DOC_BLOCK = regex(r"(?m)(?:^[ \t]*//[/!][^\n]*\n)+")
 _ITEM = regex(r"\b(?:fn|struct|enum|trait|mod|type|const|static|impl|macro_rules!)\s+(\w+)")
 _FENCE = "```"
@@ -244,10 +247,16 @@ def _mix_parts(path: str, before: str, now: str) -> str:
 
 def _lay(old: CheckPart | None, now: str, part: CheckPart) -> str:
     """Return an original check as it stands where a part of the new file is, or where there is none yet."""
-    if old is None or part.begin < part.end:
-        return old.text if old else ""
+    if old is None:
+        return "" if part.name.startswith(_WHOLE_CHECKS) else _EXAMPLES.sub(_say_as_text, part.text)
+    if part.begin < part.end:
+        return old.text
     indent = now[now.rfind("\n", 0, part.begin) + 1 : part.begin]
     return f"{old.text}; " if indent.strip() else f"{old.text}\n{indent}"
+
+
+def _say_as_text(example: re.Match[str]) -> str:
+    return f"```text{example[2]}" if example[1] else "... "
 
 
 def _alone(path: str, part: CheckPart) -> str:

@@ -155,9 +155,10 @@ def find_proof(case: Case) -> tuple[str, ...]:
     commands = {run.evidence.command for run in old_code if run.evidence}
     new_code = (*case.after, *case.select(again=True))
     alike = tuple(run for run in new_code if run.evidence and run.evidence.command in commands)
-    pairs = ((case.before, case.after), (case.before, original), (old_code, alike))
+    pairs = ((case.before, case.after), (case.before, original))
     again = {each for before, now in pairs for each in find_turned(before, now)}
-    tests = [each for each in find_turned(old_code, case.after) if each in again]
+    again |= {*find_needing_change(case, alike)}
+    tests = [each for each in find_needing_change(case, case.after) if each in again]
     stood = find_turned(case.before, original)
     now = frozenset[str]().union(*(run.outcomes for run in case.after))
     if not case.weakened:
@@ -183,6 +184,20 @@ def _list_passing(runs: Iterable[CheckRun]) -> Iterator[tuple[CheckName, frozens
             run.check.name,
             run.list_ids(TestOutcome.PASSED) if run.green or not run.list_ids(*RED) else frozenset(),
         )
+
+
+def find_needing_change(case: Case, now: tuple[CheckRun, ...]) -> list[str]:
+    """Return the checks and tests of now that do not pass on the old code, under the checks of now.
+
+    A new test that does not even run there counts: a test inside a new module of Rust is not compiled before
+    another file names that module.
+    """
+    old_code = case.select(code=Side.BASE)
+    known = frozenset[str]().union(*(run.outcomes for run in (*case.before, *old_code)))
+    commands = {run.evidence.command for run in old_code if run.green and run.outcomes and run.evidence}
+    alike = (run for run in now if run.evidence and run.evidence.command in commands)
+    absent = {test for run in alike for test in run.list_ids(TestOutcome.PASSED) - known}
+    return [*find_turned(old_code, now), *sorted(absent)]
 
 
 def find_turned(before: tuple[CheckRun, ...], now: tuple[CheckRun, ...]) -> list[str]:

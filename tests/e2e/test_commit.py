@@ -42,7 +42,7 @@ def read_files(root: Path) -> Mapping[str, bytes]:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    made = Repo(tmp_path / "a repository", tmp_path / "home").write(play.CALC).commit()
+    made = Repo(tmp_path / "a repository", tmp_path / "home").write(play.QUICK).commit()
     set_author(made)
     return made
 
@@ -179,7 +179,7 @@ def test_a_caveat_is_accepted_by_name(new_repo: NewRepo) -> None:
 
 
 def test_a_repository_without_a_commit_is_told_to_make_the_first(tmp_path: Path) -> None:
-    repo = Repo(tmp_path / "repo", tmp_path / "home").write(play.CALC)
+    repo = Repo(tmp_path / "repo", tmp_path / "home").write(play.QUICK)
     repo.git("init", "-q")
     set_author(repo)
     run_task(repo)

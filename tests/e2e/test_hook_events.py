@@ -27,7 +27,7 @@ def hooked(repo: Repo, commands: dict[str, str], **more: Any) -> Repo:
 
 
 def test_a_hook_that_refuses_everything_is_named_with_its_words_at_the_end(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     script = {"type": "command", "command": "python3 .claude/hooks/gone.py"}
     hooks = {"PreToolUse": [{"matcher": "Glob|SubmitVerdict", "hooks": [script]}]}
     (repo.home / ".claude").mkdir(parents=True)
@@ -113,7 +113,7 @@ REFUSED = {
 def test_a_hook_that_ends_with_2_refuses_where_something_can_be_refused(
     new_repo: NewRepo, event: str
 ) -> None:
-    repo = hooked(new_repo(play.CALC), {event: "echo not today >&2; exit 2"})
+    repo = hooked(new_repo(play.QUICK), {event: "echo not today >&2; exit 2"})
     again = [play.submit("calc.py")] * 9
     done = repo.task("make the failing tests pass", "--json", script=play.crew(*play.MENDED, *again))
     code, reason = REFUSED[event]

@@ -393,7 +393,6 @@ def test_a_build_that_crashes_in_another_way_goes_back(new_repo: NewRepo) -> Non
 
 CLOCK = {
     "calc.py": play.CALC["calc.py"],
-    ".gitignore": ".venv/\n",
     "test_calc.py": """import time
 import pytest
 from calc import add
@@ -413,10 +412,6 @@ def test_no_number(word):
 
 def test_cases_that_are_called_by_the_time_are_known_by_their_number(new_repo: NewRepo) -> None:
     repo = new_repo(CLOCK)
-    python = repo.root / ".venv/bin/python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
     done = repo.task(play.TEXT, "--json", script=play.mending())
     assert (done.code, done.json["caveats"]) == (0, []), done.err
     assert "a new name in each run" in (repo.folder / "report.md").read_text("utf-8")

@@ -140,6 +140,11 @@ def test_no_outcome_at_all_is_an_error() -> None:
         ("src/a.ts(3,5): error TS2322: no", "src/a.ts: error TS2322: no"),
         ("./a.go:3:2: unused variable", "./a.go: unused variable"),
         ("my folder/a.js:3:2: semi", "my folder/a.js: semi"),
+        (
+            "error[E0554]: not on stable\n --> benches/a.rs:1:1\n  |",
+            "benches/a.rs: error[E0554]: not on stable",
+        ),
+        ("F401 [*] `os` imported but unused\n --> a.py:1:8\n  |", "a.py: F401 [*] `os` imported but unused"),
     ],
 )
 def test_findings_lose_their_line_numbers(line: str, found: str) -> None:
@@ -156,6 +161,8 @@ def test_findings_lose_their_line_numbers(line: str, found: str) -> None:
         "http://127.0.0.1:80: refused",
         "All checks passed!",
         "a.py:3:",
+        "warning: unused variable: `x`\n --> src/a.rs:1:1\n  |",
+        "note: the lint level is defined here\n --> src/a.rs:1:1\n  |",
     ],
 )
 def test_other_lines_are_no_findings(line: str) -> None:

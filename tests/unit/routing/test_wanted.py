@@ -48,6 +48,8 @@ def test_the_words_of_a_task_tell_behaviour_from_form(wanted: Wanted, task: str)
 def test_a_task_that_names_the_changed_document_asks_for_text() -> None:
     assert find_wanted("Add the Danes to NEWS", ["NEWS.md"]) is Wanted.FORM
     assert find_wanted("Add the Danes to NEWS", ["kit.py"]) is Wanted.BEHAVIOUR
+    companion = "Add Train-Case in the way of the other cases, with tests and README"
+    assert find_wanted(companion, ["README.md"]) is Wanted.BEHAVIOUR
 
 
 def test_a_fix_whose_task_names_the_changed_test_may_want_the_code_fixed() -> None:

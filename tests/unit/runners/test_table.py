@@ -7,7 +7,7 @@ from agentflow.core.languages import LANGUAGES
 from agentflow.runners import table
 from agentflow.runners.table import find_named_runners, get_form, list_runners
 
-WITHOUT_RUNNERS = {"fitting", "import_errors", "runner", "scripts", "selection", "table"}
+WITHOUT_RUNNERS = {"calls", "fitting", "import_errors", "runner", "scripts", "selection", "table"}
 
 
 def test_each_module_beside_the_table_has_runners() -> None:
@@ -29,7 +29,11 @@ def test_tests_are_found_by_the_manifests_of_their_language() -> None:
     [
         ("coverage run -m pytest", ["pytest"], ""),
         ("python3 manage.py test -v 2", ["unittest"], ""),
-        ("r=0; { go test ./...; } || r=1; { cargo test; } || r=1; exit $r", ["go", "cargo"], "{} NAME"),
+        (
+            "r=0; { go test ./...; } || r=1; { cargo test; } || r=1; exit $r",
+            ["go", "cargo"],
+            "{} TARGET -- NAME",
+        ),
         ("npx jest --ci", [], "{} FILE -t NAME"),
         ("make test", [], ""),
     ],

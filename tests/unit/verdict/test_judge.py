@@ -78,6 +78,9 @@ PASSES: dict[str, Case] = {
     "a new test fails without it among all": a_case(
         (WITH_NEW,), (WAS_GREEN,), fresh=(before(TESTS, {"t3": FAILED}),)
     ),
+    "a new test is not even compiled without it": a_case(
+        (WITH_NEW,), (WAS_GREEN,), fresh=(before(TESTS, {"t1": PASSED, "t2": PASSED}),)
+    ),
     "a runner that only counts turns green": a_case(
         (ran(TESTS, tests=TestCounts(passed=3)),),
         (before(TESTS, exit_code=1, tests=TestCounts(passed=2, failed=1)),),
@@ -177,7 +180,7 @@ CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
     ),
     "green to green": (a_case((GREEN,), (WAS_GREEN,)), (Caveat.UNPROVED,)),
     "only a new test": (
-        a_case((ran(TESTS, {"t1": PASSED, "t2": PASSED, "t3": PASSED}),), (WAS_GREEN,)),
+        a_case((WITH_NEW,), (WAS_GREEN,), fresh=(before(TESTS, {"t1": PASSED, "t2": PASSED, "t3": PASSED}),)),
         (Caveat.UNPROVED,),
     ),
     "red before in one run": (a_case((GREEN,), (WAS_RED,), fresh=()), (Caveat.UNPROVED,)),

@@ -58,6 +58,27 @@ def test_examples_of_rust_documentation_are_laid_too() -> None:
     assert mix("src/lib.rs", text % (3, 3), text % (4, 4)) == text % (3, 4)
 
 
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (
+            "src/train.rs",
+            "/// Sums.\n///\n/// ```rust\n/// assert!(demo::total());\n/// ```\npub fn total() {}\n",
+        ),
+        ("src/lib.rs", "//! Sums.\n//! ```\n//! assert!(demo::total());\n//! ```\npub fn total() {}\n"),
+        ("calc.py", PYTHON % ("3", "sum(cart)")),
+    ],
+)
+def test_new_documentation_stays_without_its_examples(path: str, text: str) -> None:
+    """A crate that denies missing documentation did not compile without it."""
+    mixed = mix(path, "", text)
+
+    assert "Sums." in mixed or "Sum a cart." in mixed
+    assert len(mixed.splitlines()) == len(text.splitlines())
+    assert ">>> " not in mixed
+    assert mixed.replace("```text", "").count("```") == text.count("```") // 2
+
+
 def test_the_doctest_of_before_is_laid_into_the_code_of_now() -> None:
     before, now = PYTHON % ("3", "sum(cart)"), PYTHON % ("4", "4")
 

@@ -15,7 +15,8 @@ LINES = (Hunk(path="a.py", line=3, end=3),)
 
 def test_new_tests_that_prove_nothing_are_told_by_name() -> None:
     old, new = {"adds": PASSED}, {"adds": PASSED, "rounds": PASSED}
-    case = a_case((ran(TESTS, new),), (before(TESTS, old),), tested=("test/cart.test.js",))
+    fresh = (before(TESTS, new),)
+    case = a_case((ran(TESTS, new),), (before(TESTS, old),), fresh=fresh, tested=("test/cart.test.js",))
     assert describe_all(judge(case).unproved) == (
         "test/cart.test.js: let rounds fail when the code is broken",
     )
@@ -30,7 +31,8 @@ def test_tests_that_run_compiled_are_no_tests_that_did_not_run() -> None:
         {"dist/a.test.js::adds": PASSED},
         {"dist/a.test.js::adds": PASSED, "dist/a.test.js::rounds": PASSED},
     )
-    case = a_case((ran(TESTS, new),), (before(TESTS, old),), tested=("src/a.test.ts",))
+    fresh = (before(TESTS, new),)
+    case = a_case((ran(TESTS, new),), (before(TESTS, old),), fresh=fresh, tested=("src/a.test.ts",))
     assert describe_all(judge(case).unproved) == (
         "src/a.test.ts: let dist/a.test.js::rounds fail when the code is broken",
     )
