@@ -117,7 +117,7 @@ def commit_task(repo: Repo) -> None:
 
 def test_what_came_before_an_honest_task_is_named_and_never_ends_0(new_repo: NewRepo) -> None:
     gutted = play.CALC["tests/test_calc.py"].replace("self.assertEqual(double(2), 4)", "pass")
-    repo = begin(new_repo(play.QUICK))
+    repo = begin(new_repo(play.CALC))
     repo.write(
         {"calc.py": play.CALC["calc.py"].replace("2 * a", "3 * a"), "tests/test_calc.py": gutted}
     ).commit()

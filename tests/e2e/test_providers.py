@@ -156,7 +156,7 @@ def test_a_refusal_ends_it_in_the_words_of_the_model(repo: Repo) -> None:
 def test_parallel_calls_are_answered_and_the_recorded_replies_can_be_played_again(repo: Repo) -> None:
     reads = tuple(
         use("Read", {"file_path": path}, f"call_{number}")
-        for number, path in enumerate(("calc.py", "tests/test_calc.py"))
+        for number, path in enumerate(("calc.py", "tests/test_calc.sh"))
     )
     thoughtful = Chats("", reads, beside={"reasoning": "hm"})
     with serving(policy=faulty(thoughtful, turn=0)) as server:

@@ -36,7 +36,7 @@ def test_a_task_comes_to_the_same_without_model_or_network(done: Repo) -> None:
 
 
 def test_a_command_that_runs_python_leaves_nothing_that_could_differ(new_repo: NewRepo) -> None:
-    repo = new_repo(play.QUICK)
+    repo = new_repo(play.CALC)
     bash = play.turn(play.call("Bash", command="python3 -m unittest discover -s tests; true"))
     done = repo.task("--json", play.TEXT, script=play.mending(bash, evidence="ev-0003"))
     assert (done.code, done.json["files_changed"]) == (0, ["calc.py"]), done.err

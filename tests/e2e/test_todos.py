@@ -9,7 +9,7 @@ STEPS = [
     {"id": 1, "content": "mend add", "status": "in_progress"},
     {"id": 2, "content": "look again", "status": "pending"},
 ]
-GREEN = play.turn(play.call("Bash", command="python3 -m unittest discover tests"))
+GREEN = play.turn(play.call("Bash", command="make test"))
 
 
 def todos(*items: dict[str, Any]) -> dict[str, Any]:
