@@ -105,7 +105,7 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
     if not package:
         yield from _find_own_runner(repository)
         return
-    tool = repository.package_manager
+    tool = repository.installer
     missing = _lacks(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
     scripts = get_table(package, "scripts")
     # a linter before the tests is a check of its own; a build has to be there

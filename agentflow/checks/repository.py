@@ -65,7 +65,7 @@ _LOCKS = (
     ("bun.lock", "bun"),
     ("bun.lockb", "bun"),
 )
-PACKAGE_MANAGERS = tuple(dict.fromkeys(name for _, name in _LOCKS))
+INSTALLERS = tuple(dict.fromkeys(name for _, name in _LOCKS))
 """Those that node does not bring."""
 
 
@@ -140,11 +140,11 @@ class Repository(Record):
         return parse_manifest(self.read("package.json"))
 
     @property
-    def package_manager(self) -> str:
+    def installer(self) -> str:
         """The program that installs the packages of package.json, by what that says, or by its lock file."""
         said = str(self.package.get("packageManager", "")).partition("@")[0]
         locked = (name for lock, name in _LOCKS if self.has(lock))
-        return said if said in ("npm", *PACKAGE_MANAGERS) else next(locked, "npm")
+        return said if said in ("npm", *INSTALLERS) else next(locked, "npm")
 
     def read_toml(self, name: str) -> dict[str, Any]:
         """Return a TOML file; empty when there is none or it is damaged."""
