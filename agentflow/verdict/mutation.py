@@ -1,5 +1,6 @@
 """Would a test notice if the change were otherwise? Its mutants, tried in copies of its tree."""
 
+import os
 import re
 import time
 from collections import Counter
@@ -36,7 +37,8 @@ from agentflow.verdict.runner import Place, run_apart
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _SECONDS = 20.0
-"""The time of all mutants beside that of one run of the tests."""
+"""The time of all mutants beside that of one run of the tests, where a core is free for it."""
+_MOST_CROWDED = 4
 _LEAST_LIMIT = 10.0
 _PATIENCE = 5
 _MOST_KILLERS = 5
@@ -78,7 +80,7 @@ class MutationPlan(Record):
             mutants=order_mutants(mutants),
             check=check.replace(timeout=limit),
             passing=frozenset(),
-            seconds=_SECONDS + took,
+            seconds=_SECONDS * _measure_crowd() + took,
         )
 
     def pick_python(self, mutants: Iterable[Mutant]) -> tuple[Mutant, ...]:
@@ -127,6 +129,11 @@ def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
             *_plan_lost_errors(context, product, hunks),
         ]
     return tuple(each.replace(hunks=hunks) for each in plans if each.mutants)
+
+
+def _measure_crowd() -> float:
+    """Return by how much busy cores make work longer; what ends for want of time says nothing of a change."""
+    return min(_MOST_CROWDED, max(1, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def _plan_lost_errors(
