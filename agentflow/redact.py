@@ -23,7 +23,7 @@ _SHORTEST = 8
 """A value below this is no credential, and would be found in the middle of words."""
 _SIGNS = (
     *("AKIA", "ASIA", "aws_", "AWS_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-    *("xox", "xapp-", "hooks.slack", "PRIVATE KEY", "npm_", "pypi-"),
+    *("xox", "xapp-", "hooks.slack", "PRIVATE KEY", "npm_", "pypi-", "glpat-", "k_live_", "AIza", "hf_"),
 )
 """One of these stands in every secret of a known form; looking for them costs next to nothing."""
 _FORMS = regex(
@@ -37,6 +37,9 @@ _FORMS = regex(
   | gh[pousr]_[A-Za-z0-9]{20,}+ | github_pat_[A-Za-z0-9_]{20,}+                   # GitHub
   | xox[a-z]-[A-Za-z0-9-]{10,}+ | xapp-[A-Za-z0-9-]{10,}+                         # Slack
   | hooks\.slack\.com/services/[A-Za-z0-9/]{16,}+
+  | (?: (?<![A-Za-z0-9_-]) | (?<=\\[nrtbf]) ) (?: glpat-[A-Za-z0-9_-]{20,}+       # GitLab
+    | [rs]k_live_[A-Za-z0-9]{16,}+ | hf_[A-Za-z0-9]{30,}+                         # Stripe, Hugging Face
+    | AIza[A-Za-z0-9_-]{35} (?![A-Za-z0-9_-]) )                                   # Google
   | (?<![A-Za-z0-9_]) (?: npm_[A-Za-z0-9]{36}+ | pypi-[A-Za-z0-9_-]{50,}+ )         # package registries
   | -----BEGIN[ ][A-Z0-9 ]{0,40}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----         # PEM, to its end if it has one
     (?: [^-"]{0,20000}+ -----END[ ][A-Z0-9 ]{0,40}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----
@@ -44,6 +47,20 @@ _FORMS = regex(
     """,
     re.VERBOSE | re.ASCII,
 )
+_PROSE = (
+    regex(
+        r"""(?P<name>
+        (?i: pass(?:word|wd|phrase) | secret | token | credentials? | (?:api|access|private)[ _-]?key )
+        ["']? [ \t]{0,4} (?: [:=] | is\b | are\b ) [ \t]{0,4} ["'`]? )
+        (?= [^\s"'`]* \d ) [^\s"'`]{6,}+""",
+        re.VERBOSE,
+    ),
+    regex(r"(?P<name>\b(?i:bearer|basic|token) )(?=\S*\d)[A-Za-z0-9._~+/=-]{12,}+"),
+    regex(r"(?P<name>\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,99}:)[^\s/@]{3,}+(?=@)"),
+    regex(r"(?P<name>)\beyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+"),
+)
+"""What people call a secret, a password in an address, a signed token."""
+_NAME_OF_SECRET = regex(r"(?:TOKEN|SECRET|PASSWORD|KEY)\Z")
 _LINE = r"(?:^|(?<=[\n:\t ]))"
 """Where a line of a file begins, also behind its number or the name of the file."""
 _NEXT = r"[ \t]*(?:\r?\n[^\n]{0,200}?(?<![A-Za-z0-9_]))?[ \t]*"
@@ -110,6 +127,20 @@ def redact_text(text: str, environ: Mapping[str, str] | None = None) -> str:
     for sign, word, form in _FILES:
         if word in found and sign.search(found):
             found = form.sub(rf"\g<name>{MARK}", found)
+    return found
+
+
+def redact_prose(text: str) -> str:
+    """Take out of what people and roles wrote also what they call a secret, and keys of the environment.
+
+    A word too much does no harm there, as it would in the text of a program.
+    """
+    found = redact_text(text)
+    for form in _PROSE:
+        found = form.sub(rf"\g<name>{MARK}", found)
+    for name, value in os.environ.items():
+        if _NAME_OF_SECRET.search(name) and len(value) >= _ECHO and value in found:
+            found = found.replace(value, MARK)
     return found
 
 

@@ -11,6 +11,7 @@ from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.evidence import Check, CheckName, Surface, TestOutcome, describe_end
 from agentflow.core.languages import is_document_path, is_source
 from agentflow.core.record import Record
+from agentflow.core.test_ids import is_test_in
 from agentflow.core.verdict import MutantResult, count_mutants, pick_survivors
 from agentflow.redact import list_some
 from agentflow.report.summary import describe_survivor
@@ -110,6 +111,7 @@ def find_mutation(sandbox: Sandbox, git: Git, request: MutationRequest) -> DiffM
             quick = tests.replace(timeout=min(tests.timeout, request.seconds / _SHARE))
             ways = list(dict.fromkeys((quick, narrow(quick, new_tests) if new_tests else quick)))
         plan = _prepare(place, ways, {each.path: each.after for each in product}, mutants)
+        plan = plan.replace(first=frozenset(each for each in plan.passing if is_test_in(each, new_tests)))
         request.tell(f"{len(plan.mutants)} mutants of {list_some([each.path for each in product])}")
         until = end if request.seconds else time.monotonic() + plan.seconds
         tried = tuple(try_mutants(place, plan, plan.mutants, until))

@@ -13,7 +13,7 @@ from agentflow.checks.import_errors import (
     describe_foreign_errors,
     find_foreign_errors,
 )
-from agentflow.checks.repository import Repository
+from agentflow.checks.repository import INSTALLERS, Repository
 from agentflow.core.evidence import CheckName, CheckRun
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
@@ -300,7 +300,9 @@ def _unable(run: CheckRun, output: str, repository: Repository) -> str:
     code = run.evidence.exit_code if run.evidence else None
     if code == _NOT_FOUND or _NOT_FOUND_IN_MAKE.search(output):
         names = [found["name"] or found["path"] for found in _PROGRAM.finditer(output)]
-        hint = ": npm install" if repository.has("package.json") else ""
+        wanting = [each for each in INSTALLERS if each in names]
+        hint = f": {repository.installer} install" if repository.has("package.json") else ""
+        hint = f": npm install -g {' '.join(wanting)}" if wanting else hint
         return f"{', '.join(dict.fromkeys(names)) or 'a program'} is not found{hint}"
     if version := _TOOL_VERSION.search(output):
         return version[0]

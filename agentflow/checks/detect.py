@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from agentflow.checks.own_suite import runs_in_ci
 from agentflow.checks.python import find_python_checks
 from agentflow.checks.repository import (
     QUICK_LIMITS,
@@ -24,12 +25,6 @@ from agentflow.sandbox.run import Sandbox
 
 _NO_TEST = "no test specified"
 """The text that `npm init` writes in place of tests."""
-_LOCKS = (
-    ("pnpm-lock.yaml", "pnpm"),
-    ("yarn.lock", "yarn"),
-    ("bun.lock", "bun"),
-    ("bun.lockb", "bun"),
-)
 CHECK_SCRIPTS = (
     (CheckName.LINT, "lint"),
     (CheckName.FORMAT, "format:check"),
@@ -110,9 +105,7 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
     if not package:
         yield from _find_own_runner(repository)
         return
-    said = str(package.get("packageManager", "")).partition("@")[0]
-    locked = (name for lock, name in _LOCKS if repository.has(lock))
-    tool = said if said in _LOCAL_TSC else next(locked, "npm")
+    tool = repository.installer
     missing = _lacks(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
     scripts = get_table(package, "scripts")
     # a linter before the tests is a check of its own; a build has to be there
@@ -228,7 +221,10 @@ def _read_workspace(text: str) -> Iterator[str]:
 
 
 def _place_of(rule: CheckRule, language: Language, repository: Repository) -> str | None:
-    if not (manifest := repository.find(*rule.manifest)) or repository.has(*rule.unless):
+    if not (manifest := repository.find(*rule.manifest)):
+        return None
+    program = rule.command.rpartition("&& ")[2].partition(" ")[0]
+    if repository.has(*rule.unless) and not runs_in_ci(repository, program):
         return None
     settings = [name for name in rule.settings if repository.has(name)]
     tables = (get_table(repository.read_toml(name), *rule.table) for name in rule.manifest)

@@ -92,5 +92,5 @@ def describe_foreign_errors(errors: Mapping[str, str], repository: Repository) -
     listed = next((f"-r {name}" for name in _LISTS if repository.has(name)), "")
     wanted = ["-e ."] * ("-e ." in errors.values()) + [listed or " ".join(sorted(others))] * bool(others)
     said = ["; ".join(told) + (f": pip install {' '.join(wanted)}" if wanted else "")] * bool(told)
-    said += [f"{', '.join(absent)} is not installed: npm install"] * bool(absent)
+    said += [f"{', '.join(absent)} is not installed: {repository.installer} install"] * bool(absent)
     return "; ".join(said)

@@ -1,6 +1,7 @@
-"""The tests that a project itself runs with pytest: by tox, nox, its CI or a Makefile, in that order."""
+"""The tests that a project itself runs: with pytest by tox, nox, its CI or a Makefile, in that order."""
 
 import posixpath
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -40,6 +41,12 @@ def find_own_words(repository: Repository) -> tuple[str, ...]:
         if ways:
             return (ways.pop() if len(ways) == 1 else None) or ()
     return ()
+
+
+def runs_in_ci(repository: Repository, program: str) -> bool:
+    """Return whether the project's CI names a program."""
+    texts = (repository.read(name) for name in repository.files if _WORKFLOWS.fullmatch(name))
+    return any(re.search(rf"(?<![\w.-]){re.escape(program)}(?![\w.-])", text) for text in texts)
 
 
 def _list_texts(repository: Repository) -> Iterator[str]:

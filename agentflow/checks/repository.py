@@ -59,6 +59,14 @@ TASK_FILES = (
     ),
 )
 MAKEFILES = TASK_FILES[0].names
+_LOCKS = (
+    ("pnpm-lock.yaml", "pnpm"),
+    ("yarn.lock", "yarn"),
+    ("bun.lock", "bun"),
+    ("bun.lockb", "bun"),
+)
+INSTALLERS = tuple(dict.fromkeys(name for _, name in _LOCKS))
+"""Those that node does not bring."""
 
 
 class Repository(Record):
@@ -130,6 +138,13 @@ class Repository(Record):
     def package(self) -> dict[str, Any]:
         """The content of package.json; empty where there is none or it is damaged."""
         return parse_manifest(self.read("package.json"))
+
+    @property
+    def installer(self) -> str:
+        """The program that installs the packages of package.json, by what that says, or by its lock file."""
+        said = str(self.package.get("packageManager", "")).partition("@")[0]
+        locked = (name for lock, name in _LOCKS if self.has(lock))
+        return said if said in ("npm", *INSTALLERS) else next(locked, "npm")
 
     def read_toml(self, name: str) -> dict[str, Any]:
         """Return a TOML file; empty when there is none or it is damaged."""

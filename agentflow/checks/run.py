@@ -39,13 +39,13 @@ from agentflow.core.evidence import (
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.test_ids import get_test_file
 from agentflow.redact import strip_colours
+from agentflow.runners.calls import add_reports
 from agentflow.runners.go import ask_for_json, read_go_events, undo_json
 from agentflow.runners.javascript import STARTS_NODE
 from agentflow.runners.python import add_options, keep_root, read_verbose_unittest
 from agentflow.runners.runner import count_outcomes, join_results
 from agentflow.runners.scripts import find_watching, parse_manifest
 from agentflow.runners.table import (
-    add_reports,
     drop_colours,
     find_named_runners,
     keep_reports,
@@ -125,6 +125,13 @@ def execute(
     )
 
 
+def read_file(sandbox: Sandbox, name: str) -> str:
+    """Return a file of the repository as a check in a sandbox finds it; empty where there is none."""
+    places = (each / name for each in reversed(sandbox.folders))
+    found = next((place for place in places if place.is_file()), None)
+    return found.read_text("utf-8", "replace") if found and not found.is_symlink() else ""
+
+
 class _Job(Record):
     """A check in its sandbox."""
 
@@ -138,10 +145,7 @@ class _Job(Record):
         return self._is_tests and edit_runs(self.check.command, ask_for_json) != self.check.command
 
     def read(self, name: str) -> str:
-        """Return a file of the repository; empty where there is none."""
-        places = (each / name for each in reversed(self.sandbox.folders))
-        found = next((place for place in places if place.is_file()), None)
-        return found.read_text("utf-8", "replace") if found and not found.is_symlink() else ""
+        return read_file(self.sandbox, name)
 
     @property
     def _is_tests(self) -> bool:

@@ -83,11 +83,9 @@ def forget_entries(
     """Delete entries for good."""
     if bool(numbers) + bool(task) + everything != 1:
         raise UsageError("say what to forget", hint="one or more IDs, --task TASK, or --all")
-    wanted: list[dict[str, object]] = [{"id": one} for one in numbers or ()]
-    wanted = wanted or [{"task": task} if task else {}]
     with change_memory(open_repository(folder)) as opened:
-        for number in numbers or ():
-            require_entry(opened, number)
+        wanted: list[dict[str, object]] = [{"id": require_entry(opened, one).id} for one in numbers or ()]
+        wanted = wanted or [{"task": task} if task else {}]
         count = sum(opened.forget(each) for each in wanted)
     if task and not count:
         raise StateError(
@@ -115,10 +113,8 @@ def export_entries(kind: EntryKind | None = _KIND, json: bool = JSON, folder: Pa
     Markdown leaves out what is set aside.
     """
     found = list_memory(open_repository(folder), kind)
-    if json:
-        tell_result([to_row(one) for one in found], (), json=True)
-    else:
-        say("\n".join(_format(one) for one in found if not one.against))
+    rows = (_format(one) for one in found if not one.against)
+    tell_result([to_row(one) for one in found], rows, json=json)
 
 
 def _format(one: MemoryEntry) -> str:

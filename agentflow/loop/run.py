@@ -209,6 +209,9 @@ async def act(agent: Agent, run: Run) -> Run:
     if _is_over(agent, run, first):
         why = f"skipped: this role has ended or reached its limit, {first.name} was not run"
         return await announce_turn_end(agent, note(agent, run, answer_with_error(first, why)))
+    if first.name == run.head.submit and (failed := _find_failed(agent, run)):
+        why = f"not submitted: {failed.name} in the same turn failed; see its result, then submit again"
+        return await announce_turn_end(agent, note(agent, run, answer_with_error(first, why)))
     tools = (agent.find_tool(call.name) for call in batch)
     if agent.around.settle and any(tool and tool.may_change for tool in tools):
         await agent.around.settle()
@@ -240,6 +243,13 @@ def _choose_batch(agent: Agent, run: Run) -> tuple[ToolCall, ...]:
     reads = tuple(takewhile(lambda call: _only_reads(agent, call), run.pending))
     room = max(1, agent.role.limits.tool_calls - run.active_tally.tool_calls)
     return reads[:room] or run.pending[:1]
+
+
+def _find_failed(agent: Agent, run: Run) -> ToolCall | None:
+    """Return an edit of this turn that failed: whoever submits in the same turn has not seen that."""
+    failed = {answer.call_id for answer in run.answers if answer.is_error}
+    calls = (call for call in run.messages[-1].calls if call.id in failed)
+    return next((call for call in calls if not _only_reads(agent, call)), None)
 
 
 def _only_reads(agent: Agent, call: ToolCall) -> bool:

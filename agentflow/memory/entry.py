@@ -40,10 +40,6 @@ class MemoryEntry(Record):
     id: int = 0
 
     @property
-    def day(self) -> str:
-        return self.at[:10]
-
-    @property
     def origin(self) -> str:
         """Say whose words it holds and what shows it, in short.
 
@@ -51,7 +47,7 @@ class MemoryEntry(Record):
         """
         shown = f", {self.evidence} of {self.task}" if self.evidence else ""
         by = f"agentflow, asked by {self.by}" if self.kind is EntryKind.TASK else self.by
-        return f"{self.day}, {by}{shown}"
+        return f"{self.at[:10]}, {by}{shown}"
 
 
 class Hit(Record):

@@ -15,7 +15,7 @@ from agentflow.memory.entry import PERSON, EntryKind, Hit, MemoryEntry
 from agentflow.memory.meaning import CODE_BYTES, Meaning, find_nearest, to_bits
 from agentflow.memory.terms import find_shared, leave_out_common, list_terms
 from agentflow.parse import fit
-from agentflow.redact import redact_text
+from agentflow.redact import redact_prose
 
 _WAIT_SECONDS = 10.0
 """For another process that writes."""
@@ -130,9 +130,9 @@ class MemoryFile:
                     self._insert(entry, earlier[0].id if earlier else None)
 
     def _insert(self, entry: MemoryEntry, number: int | None) -> None:
-        text = redact_text(entry.text)[:_MOST_CHARS]
+        text = redact_prose(entry.text)[:_MOST_CHARS]
         terms = " ".join((_to_kind_term(entry.kind), *list_terms(text)))
-        gist, command = redact_text(entry.gist)[:_MOST_CHARS], redact_text(entry.command)
+        gist, command = redact_prose(entry.gist)[:_MOST_CHARS], redact_prose(entry.command)
         row = to_builtins(entry.replace(text=text, gist=gist, command=command))
         values = [row[name] for name in _FIELDS]
         names, places = ", ".join(_FIELDS), ", ".join("?" * len(_FIELDS))
@@ -205,12 +205,11 @@ class MemoryFile:
         """Return the entry of an id."""
         return next(iter(self._select("id = ?", number)), None)
 
-    def forget(self, where: Mapping[str, object] | None = None) -> int:
-        """Delete the entries with these values, or all, so that the file does not hold them any more."""
-        wanted = where or {}
-        condition = " and ".join(f"{name} = ?" for name in wanted) or "1"
+    def forget(self, where: Mapping[str, object]) -> int:
+        """Delete the entries with these values, so that the file does not hold them any more."""
+        condition = " and ".join(f"{name} = ?" for name in where) or "1"
         with self._write():
-            gone = self._select(condition, *wanted.values())
+            gone = self._select(condition, *where.values())
             self._drop(gone)
             self._replace(gone)
             if gone:  # a deleted term stays in the index until it is merged

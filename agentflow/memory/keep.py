@@ -18,7 +18,7 @@ from agentflow.memory.place import MemoryPlace
 from agentflow.memory.recall import recall_entries
 from agentflow.parse import decode
 from agentflow.process import make_timestamp
-from agentflow.redact import list_some, redact_text, to_one_line
+from agentflow.redact import list_some, redact_prose, to_one_line
 from agentflow.store.journal import read_numbered_lines
 from agentflow.store.reading import read_evidence
 from agentflow.tools.remember import REMEMBER
@@ -57,12 +57,12 @@ def keep_task(
         learnings = _list_learnings(task, folder, evidence)
         with place.open() as memory:
             memory.add((*_list_messages(task), _describe_task(task), *learnings))
-            memory.weigh(task.task_id, find_newest_ends(evidence))
+            memory.weigh(task.task_id, _find_newest_ends(evidence))
     except (AgentflowError, OSError) as error:
         emit(Warned(message=f"this task is not remembered: {error}"))
 
 
-def find_newest_ends(evidence: dict[str, Evidence]) -> dict[str, tuple[str, int]]:
+def _find_newest_ends(evidence: dict[str, Evidence]) -> dict[str, tuple[str, int]]:
     """Return the newest end of each command on code and checks of one time, by the command."""
     ended = (one for one in evidence.values() if one.code is one.surface and not one.timed_out)
     return {one.command: (one.id, one.exit_code) for one in ended if one.exit_code is not None}
@@ -148,7 +148,7 @@ def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = N
     How the checks ended before a change is cited, but compared with nothing: the task is about to change it.
     """
     compared = shown if shown and shown.code is Side.FINAL else None
-    said = redact_text(" ".join(text.split()))
+    said = redact_prose(" ".join(text.split()))
     digest = sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
     return MemoryEntry(
         kind=EntryKind.LEARNING,

@@ -14,7 +14,7 @@ import anyio
 from agentflow.core.errors import ModelRefused, ModelRejected
 from agentflow.model.endpoint import Endpoint, choose_provider_endpoint
 from agentflow.parse import Mismatch, decode_or_none, fit
-from agentflow.redact import keep_secret, redact_text
+from agentflow.redact import keep_secret, redact_prose
 from agentflow.settings import Settings
 
 _TOKENS = "tokenizers/l2_supercat_tokenizer_config.json"
@@ -97,7 +97,7 @@ def _ask_server(name: str, endpoint: Endpoint, texts: Sequence[str]) -> Sequence
     """Return the vectors of texts, which a provider is sent without known secrets."""
     from agentflow.model.http import post_json  # noqa: PLC0415  # only where the user named a server
 
-    said = [redact_text(text)[:_SENT_CHARS] or "-" for text in texts]
+    said = [redact_prose(text)[:_SENT_CHARS] or "-" for text in texts]
     wanted = {"model": name.partition("/")[2], "input": said}
     post = partial(post_json, endpoint.url, wanted, _SENT_SECONDS, endpoint.request_headers)
     answer = anyio.run(post).decode("utf-8", "replace")

@@ -10,7 +10,7 @@ from agentflow.memory.terms import list_terms
 if TYPE_CHECKING:
     from agentflow.memory.file import MemoryFile
 
-MOST_TOKENS = 600
+_MOST_TOKENS = 600
 """Of all that is recalled for a task."""
 RECENT, RELATED, LEARNINGS = 20, 5, 10
 _CHARS_A_TOKEN = 4
@@ -20,9 +20,7 @@ _LINE = {EntryKind.LEARNING: 400, EntryKind.TASK: 320, EntryKind.MESSAGE: 80}
 """The most characters of one entry."""
 
 
-def recall_entries(
-    memory: "MemoryFile", task: TaskState, most_tokens: int = MOST_TOKENS
-) -> tuple[Recalled, ...]:
+def recall_entries(memory: "MemoryFile", task: TaskState) -> tuple[Recalled, ...]:
     """Return what fits a task, learnings first; the task that it follows is told elsewhere."""
     text, follows = task.task, task.session.follows or ""
     terms = frozenset(list_terms(text))
@@ -35,7 +33,7 @@ def recall_entries(
     told = {follows, *(hit.entry.task for hit in related)}
     recent = (Hit(entry=one) for one in memory.list_said(RECENT, told))
     groups = ((*learnings, *others)[:LEARNINGS], related, recent)
-    return tuple(_fill(groups, terms, most_tokens * _CHARS_A_TOKEN))
+    return tuple(_fill(groups, terms, _MOST_TOKENS * _CHARS_A_TOKEN))
 
 
 def _fill(groups: Iterable[Iterable[Hit]], terms: frozenset[str], chars: int) -> Iterator[Recalled]:

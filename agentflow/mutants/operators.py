@@ -287,5 +287,6 @@ def _list_unread(tree: SyntaxTree) -> frozenset[int]:
 
 
 _READS_ANNOTATIONS = re.compile(
-    rb"\b(__annotations__|get_type_hints|get_annotations|signature|singledispatch)\b"
+    rb"\b(?:__annotations__|get_type_hints|get_annotations|signature|singledispatch)\b|(?m:^\s*@[A-Z]\w*)"
 )
+"""Of Python; and a decorator of TypeScript, such as `@Injectable()`, which may be told the types."""

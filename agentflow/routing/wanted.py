@@ -43,9 +43,19 @@ _FORM = regex(
     r"|wording|grammar|prose|licen[cs]e|copyright|authors?|examples?|hints?|annotat\w+|typing|typed|mypy|pyright"
     r"|renam\w+|naming|constants?|magic|quotes|f-?strings?|reformat\w*|format(?:ting|ter)|indent\w*|whitespace"
     r"|blank lines?|styles?|lint\w*|isort|ruff|imports|unused|dead code|refactor\w*|restructur\w*|readab\w+"
-    r"|tid(?:y|ied)|clean\w*|extract\w*|inline|simplif\w+|duplicat\w+|moderni[sz]\w+|tests?|coverage)\b",
+    r"|tid(?:y|ied)|clean\w*|extract\w*|inline|simplif\w+|duplicat\w+|moderni[sz]\w+|tests?|coverage"
+    r"|(?:pull|factor|hoist)(?:s|ed|ing)?\b[^.;!?\n]{0,40}?\b(?:out|up)\b[^.;!?\n]{0,40}?\b(?:in|into|as|of))\b",
     re.IGNORECASE,
 )
+
+_STAYS = regex(
+    r"\b(?:behaviou?r (?:(?:must|should|has to) )?(?:stays?|remains?|be|is) (?:kept )?(?:exactly )?"
+    r"(?:the same|identical|as it (?:is|was)|unchanged)|same behaviou?r"
+    r"|(?:without|no) (?:any )?(?:changes? (?:of|in|to) (?:the )?)?behaviou?r(?:al)?(?: changes?)?)\b"
+    r"(?! (?:without|unless|otherwise|if|when|where|elsewhere)\b)",
+    re.IGNORECASE,
+)
+"""Who says so of the whole change, in an order about structure, wants no other behaviour."""
 
 _SPEED = regex(r"\b(?:fast(?:er)?|slow(?:ly)?|speed\w*|performan\w+|optimi[sz]\w+|memory)\b", re.IGNORECASE)
 """A faster program does the same: no proof of equal behaviour shows that it is faster."""
@@ -120,6 +130,6 @@ def _find_by_words(text: str) -> Wanted:
         return Wanted.FORM
     is_deed = bool(_DEEDS.search(text) or (names_test and _REPAIRS.search(text)))
     if names_test or _FORM.search(text):
-        return Wanted.UNCLEAR if is_deed else Wanted.FORM
+        return Wanted.UNCLEAR if is_deed and not _STAYS.search(text) else Wanted.FORM
     is_plain = (is_deed or _WISHES.search(text)) and not _SPEED.search(text)
     return Wanted.BEHAVIOUR if is_plain else Wanted.UNCLEAR

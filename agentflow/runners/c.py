@@ -47,6 +47,8 @@ CTEST = TestRunner(
         ),
     ),
     named=r"\bctest\b",
+    program="ctest",
     one={"ctest": "{} -R NAME"},
+    several="|",
     read=_read,
 )

@@ -81,7 +81,9 @@ GO_TEST = TestRunner(
         ),
     ),
     named=r"\bgo test\b",
-    one={"go test ./...": "go test ./FOLDER -run NAME"},
+    program="go test",
+    one={"go test": "{} PACKAGE -run FUNCTION"},
+    several="|",
     tell=ask_for_json,
     read=_read_verbose,
 )

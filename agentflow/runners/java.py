@@ -7,6 +7,7 @@ _SUREFIRE = r"Tests run: (?P<total>\d+), Failures: (?P<failed>\d+), Errors: (?P<
 _JDK = ("java", "install a JDK")
 MAVEN = TestRunner(
     name="Maven",
+    program=r"(?:mvn|\./mvnw)",
     language="Java",
     rules=(
         CheckRule(
@@ -21,10 +22,12 @@ MAVEN = TestRunner(
     leaves="*/target/*-reports/TEST-*.xml",
     total=rf"(?:\[\w+\] )?{_SUREFIRE}Skipped: (?P<skipped>\d+)",
     adds_up=True,
-    one={"mvn": "{} -Dtest=CLASS#METHOD"},
+    one={"mvn": "{} -Dtest=CLASS#METHOD -Dsurefire.failIfNoSpecifiedTests=false"},
+    several=",",
 )
 GRADLE = TestRunner(
     name="Gradle",
+    program=r"(?:gradle|\./gradlew)",
     language="Java",
     rules=(
         CheckRule(
@@ -38,4 +41,5 @@ GRADLE = TestRunner(
     ),
     leaves="*/build/test-results/*/TEST-*.xml",
     one={"gradle": "{} --tests CLASS.METHOD"},
+    several=" ",
 )

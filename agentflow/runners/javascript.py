@@ -90,15 +90,6 @@ def _points(points: Iterable[re.Match[str]]) -> Iterator[tuple[str, TestOutcome]
         yield name if seen[name] == 1 else f"{name} #{seen[name]}", outcome
 
 
-_NPM_TEST = regex(r"(?:npm run pretest && )?\bnpm (?:run )?test(?: --ignore-scripts)?(?![\w:-])")
-"""The tests with what npm runs before them and behind them: a linter, a build."""
-
-
-def drop_npm_hooks(command: str) -> str:
-    """Return a command that runs the tests of npm alone."""
-    return _NPM_TEST.sub("npm test --ignore-scripts", command)
-
-
 _PLACE = r"(?:node (?:--[\w=-]+ )*)?(?:(?:\./)?node_modules/(?:\.bin/|jest/bin/|vitest/))?"
 STARTS_NODE = regex(r"\b(?:node|npm|npx|pnpm|yarn|bun|mocha|jest|vitest)\b")
 JEST = TestRunner(
@@ -106,13 +97,31 @@ JEST = TestRunner(
     program=rf"{_PLACE}jest(?:\.m?js)?",
     report="--json --outputFile={place}.json",
     one={"jest": "{} FILE -t NAME"},
+    several="|",
 )
 VITEST = TestRunner(
     name="vitest",
     program=rf"{_PLACE}vitest(?:\.m?js)?",
     report="--reporter=default --reporter=json --outputFile.json={place}.json",
     one={"vitest": "{} FILE -t NAME"},
+    several="|",
 )
+MOCHA = TestRunner(
+    name="mocha",
+    program=rf"{_PLACE}_?mocha(?:\.js)?",
+    report="--reporter {folder}/mocha.cjs",
+    prints=r" (?:--reporter|-R)[ =](?:spec|dot|min|list|progress|nyan|landing|tap)\b",
+    one={"mocha": "{} FILE -g NAME"},
+    several="|",
+)
+NODE_TEST = TestRunner(
+    name="node",
+    program=r"(?:node|tsx)(?: --?[\w-]+(?:[= ][\w./@-]+)?)*? --test",
+    one={"node --test": "{} FILE"},
+    several=" ",
+)
+TAPE = TestRunner(name="tape", program=rf"{_PLACE}(?:tape|tap|uvu)", one={"tape": "{} FILE"}, several=" ")
+AVA = TestRunner(name="ava", program=rf"{_PLACE}ava", report="--tap", one={"ava": "{} FILE"}, several=" ")
 PACKAGE_SCRIPTS = TestRunner(
     name="scripts of package.json",
     one={
@@ -127,6 +136,7 @@ BUN_TEST = TestRunner(
     program="bun test",
     report="--reporter=junit --reporter-outfile={place}.xml",
     one={"bun test": "{} FILE -t NAME"},
+    several="|",
 )
 DENO_TEST = TestRunner(
     name="deno",

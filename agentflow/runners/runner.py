@@ -25,9 +25,11 @@ class TestRunner(Record):
     named: str = ""
     """An expression for what a command says that starts it, where more than its exit code has to be told."""
     program: str = ""
-    """An expression for the words that start it, in a command or script that is but one run of it."""
+    """An expression for the words that start it, in a step of a command that is but one run of it."""
     report: str = ""
-    """The options by which it writes a report, `{place}` the file without its ending."""
+    """The options by which it writes a report, `{place}` a file without its ending in `{folder}`."""
+    prints: str = ""
+    """An expression for options by which it prints otherwise than our reporter, which they would replace."""
     variables: dict[str, str] = {}
     """The variables by which it writes one, `{place}` a folder."""
     leaves: str = ""
@@ -38,6 +40,8 @@ class TestRunner(Record):
     """Each such line is of other tests; else the last one counts."""
     one: dict[str, str] = {}
     """How one test is run, `{}` the command, by a part of the command that shows the runner."""
+    several: str = ""
+    """What stands between the names of several tests there; a space where each is a word of its own."""
     tell: Callable[[CommandWords], CommandWords] | None = None
     """The same run, made to tell of each test."""
     read: Callable[[Sequence[str]], TestResults | None] | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from agentflow.core.check_command import CommandWords, count_variables
 from agentflow.core.evidence import TestCounts, TestOutcome, TestResults
 from agentflow.core.languages import CheckRule
 from agentflow.core.regex import regex
@@ -63,6 +64,13 @@ def _read(rows: Sequence[str]) -> TestResults | None:
     return TestResults(outcomes=outcomes if is_whole else {}, counts=number)
 
 
+def keep_going(words: CommandWords) -> CommandWords:
+    """Return a run of `cargo test` in which a red unit test does not keep the other targets from running."""
+    at = count_variables(words)
+    is_cargo = words[at : at + 2] == ("cargo", "test") and "--no-fail-fast" not in words
+    return (*words[: at + 2], "--no-fail-fast", *words[at + 2 :]) if is_cargo else words
+
+
 CARGO_TEST = TestRunner(
     name="cargo",
     language="Rust",
@@ -75,6 +83,9 @@ CARGO_TEST = TestRunner(
         ),
     ),
     named=r"\bcargo test\b",
-    one={"cargo test": "{} NAME"},
+    program="cargo test",
+    one={"cargo test": "{} TARGET -- NAME"},
+    several=" ",
+    tell=keep_going,
     read=_read,
 )

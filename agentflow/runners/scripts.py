@@ -15,40 +15,78 @@ _WATCHES = regex(r"(?:^|\s)(--watch(?:All)?(?:=true)?)(?=\s|$)")
 
 
 class ScriptCommand(Record):
-    """A command that runs what a manifest calls `test`."""
+    """A command that runs what a manifest has under a name."""
 
     command: str
-    """An expression."""
+    """An expression; without a `name` the script is `test`."""
     manifests: tuple[str, ...] = ("package.json",)
     table: str = "scripts"
     separator: str = ""
     """What stands between the command and options for the script."""
+    has_hooks: bool = False
+    """It also runs `pretest` and `posttest`, unless it is told not to."""
 
 
+class FoundScript(Record):
+    """A script that a command runs."""
+
+    body: str
+    """With the options that the command gives it."""
+    separator: str
+    """What stands between the command and further options for it."""
+    before: str = ""
+    after: str = ""
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """It and what runs before and behind it."""
+        return tuple(filter(None, (self.before, self.body, self.after)))
+
+
+_NAME = r"(?P<name>[\w:.-]+)"
+_QUIET = r"(?: (?:-s|--silent|--ignore-scripts|--if-present))*"
 _SCRIPT_COMMANDS = (
-    ScriptCommand(command="npm (?:run )?test(?: --ignore-scripts)?", separator=" --"),
-    ScriptCommand(command="(?:pnpm|yarn|bun) (?:run )?test"),
     ScriptCommand(
-        command="composer (?:run(?:-script)? )?test", manifests=("composer.json",), separator=" --"
+        command=rf"npm(?: (?:run|run-script){_QUIET} {_NAME}| test| t){_QUIET}(?: --(?P<rest> .*))?",
+        separator=" --",
+        has_hooks=True,
     ),
-    ScriptCommand(command="deno task test", manifests=("deno.json", "deno.jsonc"), table="tasks"),
+    ScriptCommand(command=rf"yarn{_QUIET} (?:run{_QUIET} )?{_NAME}(?P<rest> .*)?", has_hooks=True),
+    # which reads the options of `pnpm test` itself, and those of `pnpm run` not
+    ScriptCommand(command=rf"pnpm{_QUIET} (?:test|t)(?: --(?P<rest> .*))?", separator=" --"),
+    ScriptCommand(command=rf"(?:pnpm{_QUIET} (?:run{_QUIET} )?|bun run ){_NAME}(?P<rest> .*)?"),
+    ScriptCommand(
+        command=r"composer (?:run(?:-script)? )?test(?: --(?P<rest> .*))?",
+        manifests=("composer.json",),
+        separator=" --",
+    ),
+    ScriptCommand(
+        command=r"deno task test(?P<rest> .*)?", manifests=("deno.json", "deno.jsonc"), table="tasks"
+    ),
 )
 
 
-def find_script(command: str, read: ReadFile, folder: str = "") -> tuple[str, str] | None:
-    """Return what a command runs by the manifest of its folder, and what stands before further options."""
+def find_script(command: str, read: ReadFile, folder: str = "") -> FoundScript | None:
+    """Return what a command runs by the manifest of its folder."""
     for each in _SCRIPT_COMMANDS:
-        if regex(each.command).fullmatch(command):
-            manifests = (parse_manifest(read(folder + name)) for name in each.manifests)
-            for manifest in manifests:
-                if body := get_script(manifest, each.table):
-                    return body, each.separator
+        if found := regex(each.command).fullmatch(command):
+            said = found.groupdict()
+            name, rest = said.get("name") or "test", said["rest"]
+            for manifest in (parse_manifest(read(folder + name)) for name in each.manifests):
+                if body := get_script(manifest, each.table, name):
+                    hooks = each.has_hooks and "--ignore-scripts" not in command
+                    return FoundScript(
+                        body=body + (rest or ""),
+                        separator=each.separator if rest is None else "",
+                        before=get_script(manifest, each.table, f"pre{name}") if hooks else "",
+                        after=get_script(manifest, each.table, f"post{name}") if hooks else "",
+                    )
     return None
 
 
-def get_script(manifest: dict[str, Any], table: str) -> str:
-    """Return the one command that a manifest calls `test`; empty where there is none, or are several."""
-    said = get_table(manifest, table).get("test")
+def get_script(manifest: dict[str, Any], table: str, name: str = "test") -> str:
+    """Return the one command of a manifest under a name; empty where there is none, or are several."""
+    said = get_table(manifest, table).get(name)
     said = said.get("command") if isinstance(said, dict) else said
     said = said[0] if isinstance(said, list) and len(said) == 1 else said
     return said.strip() if isinstance(said, str) else ""
@@ -83,7 +121,8 @@ class Watching(Record):
 def find_watching(command: str, read: ReadFile) -> Watching | None:
     """Return how a command, or the script that it runs, watches for changes; None where it ends."""
     for part in split_command(command):
-        body = (find_script(part.command, read, part.folder) or (part.command, ""))[0]
+        script = find_script(part.command, read, part.folder)
+        body = script.body if script else part.command
         if found := _WATCHES.search(body):
             once = part.replace(command=f"{body[: found.start()]}{body[found.end() :]}".strip())
             return Watching(option=found[1], instead=once.text)

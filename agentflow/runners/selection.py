@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import PurePosixPath
 
@@ -12,8 +13,9 @@ from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.test_ids import find_id_prefix, get_test_file
 from agentflow.core.tool import TestSelection
+from agentflow.runners.calls import Call, join_calls, list_calls, list_ways
 from agentflow.runners.python import read_python_run
-from agentflow.runners.scripts import ReadFile, find_script
+from agentflow.runners.scripts import ReadFile
 from agentflow.runners.table import get_form
 
 _OR = " or "
@@ -23,9 +25,14 @@ _MOST_NAMES = 50
 _MOST_CHARS = 20_000
 """A command is one argument of `bash -c`."""
 _MOST_ITEMS = 50
-_PLACEHOLDER = regex(r"\b(?:FILE|FOLDER|LINE|NAME|CLASS|METHOD)\b")
+_PLACES = ("FILE", "PACKAGE", "TARGET")
+_PLACEHOLDER = regex(r"\b(?:FILE|PACKAGE|LINE|NAME|FUNCTION|CLASS|METHOD|TARGET)\b")
+_PLACED = regex(r"\{\} [^-\s]")
+"""A line that begins with a place."""
+_WIDE = regex(r"""\s(?:(['"])[^\s'"]*(?:\*|\.{3})[^\s'"]*\1|(?!-)[^\s'"]*(?:\*|\.{3})[^\s'"]*)(?=\s|$)""")
+"""A word of a command that stands for many places."""
+_CASE = regex(r"[\[(].*")
 _SPECIAL = regex(r"[.*+?()\[\]{}|^$\\]")
-_SEPARATOR = regex(r"&&|\|\||[;|]")
 
 
 def narrow(check: Check, tests: Collection[str], options: str = "") -> Check:
@@ -123,7 +130,7 @@ def _read_part(part: CommandPart) -> Iterable[str]:
 def describe_one_test(check: Check) -> str:
     """Return the command for one test, with placeholders in capitals; empty for an unknown runner."""
     for part in check.parts:
-        run, form = read_python_run(part), get_form(part.command).format(part.command)
+        run, form = read_python_run(part), get_form(part.command).replace("TARGET ", "").format(part.command)
         if run:
             form = " ".join((*run.start, *(("FILE",) if run.is_pytest else run.search), "-k", "NAME"))
         if form:
@@ -136,6 +143,10 @@ class _Item(Record):
 
     path: str = ""
     name: str = ""
+    owner: str = ""
+    """What its runner names before it, where that is no file: a package, a class, a crate."""
+    target: str = ""
+    """The option by which cargo builds no more than what holds it."""
 
     @property
     def node(self) -> str:
@@ -146,12 +157,16 @@ class _Item(Record):
     def fill(self) -> Mapping[str, str]:
         """Return what stands for the placeholders of a runner's form."""
         place, last = PurePosixPath(self.path), self.name.rpartition("::")[2]
+        folder = f"./{place.parent if place.suffix else place}" if self.path else ""
+        name = _SPECIAL.sub(r"\\\g<0>", (last if self.path else self.name).replace(" > ", " "))
         known = {
             "FILE": self.path,
-            "FOLDER": str(place.parent if place.suffix else place) if self.path else "...",
-            "CLASS": place.stem or self.name.rpartition("::")[0],
-            "NAME": _SPECIAL.sub(r"\\\g<0>", (last if self.path else self.name).replace(" > ", " ")),
-            "METHOD": last,
+            "PACKAGE": folder or self.owner or "./...",
+            "CLASS": place.stem or self.owner or self.name.rpartition("::")[0],
+            "NAME": name,
+            "FUNCTION": name.partition("/")[0],
+            "METHOD": _CASE.sub("", last),
+            "TARGET": self.target,
         }
         return {key: value for key, value in known.items() if value}
 
@@ -186,7 +201,11 @@ def select_tests(
 def _read_id(test: str, files: Collection[str]) -> _Item:
     head, _, rest = test.partition("::")
     is_place = head in files or any(file.startswith(f"{head}/") for file in files) or head.endswith(".py")
-    return _Item(path=head, name=rest) if is_place else _Item(name=rest or test)
+    if is_place or not rest:
+        return _Item(path=head, name=rest) if is_place else _Item(name=test)
+    own = any(f"/{file}".endswith(f"/tests/{head}.rs") for file in files)
+    target = "--lib --bins" if "src/lib.rs" in files and " - " not in rest else ""
+    return _Item(name=rest, owner=head, target=f"--test={head}" if own else target)
 
 
 def _takes(part: CommandPart, parts: Collection[CommandPart], item: _Item) -> bool:
@@ -219,14 +238,59 @@ def _select(part: CommandPart, items: list[_Item], pattern: str, read: ReadFile)
         chosen = [word for name in ([pattern] if pattern else names) for word in ("-k", _quote(name))]
         yield part.replace(command=" ".join((*run.start, *run.search, *chosen)))
     else:
-        body, separator = find_script(part.command, read, part.folder) or (part.command, "")
-        form = get_form(_SEPARATOR.split(body)[-1]) or get_form(part.command)
-        is_script = body != part.command and "{} --" not in form
-        command = part.command + (separator if is_script else "")
-        filter_ = {"NAME": pattern} if pattern else {}
-        known = [{**item.fill(), **filter_} for item in inside] or [{**_Item().fill(), **filter_}]
-        lines = (_fill(form, each) for each in known)
-        yield from (part.replace(command=line.format(command)) for line in dict.fromkeys(lines) if line)
+        calls = list_calls(part.command, read, part.folder)
+        at = next((at for at, each in enumerate(calls) if each.runner), None)
+        told = calls[at] if at is not None else Call(command=part.command)
+        is_given = told.is_script and told.options is not None
+        before = calls[:at] if at else ()
+        for line in _fill_lines(told, inside, pattern):
+            whole = f"{part.command}{told.options}" if is_given else told.command
+            step = told.replace(command=_apply(line, whole))
+            shown = step.command if is_given else join_calls((*before, step), part.folder)
+            yield part.replace(command=shown)
+
+
+def list_shorter(
+    check: Check, tests: Collection[str], files: Collection[str], read: ReadFile
+) -> tuple[Check, ...]:
+    """Return checks that run some tests, or all, by their runners alone, then with more steps before them.
+
+    What a script runs before the tests may be a linter or what they need; only a run shows it.
+    """
+    items = [_read_id(test, files) for test in sorted(tests)]
+    parts, ways = check.parts, list[tuple[CommandPart, tuple[str, ...]]]()
+    for part in parts:
+        own = [item for item in items if _takes(part, parts, item)]
+        if own or not items:
+            found = list_ways(part.command, read, part.folder, partial(_narrow_call, own, part.folder))
+            ways.append((part, found or (part.command,)))
+    most = max((len(found) for _, found in ways), default=0)
+    levels = ([part.replace(command=found[: at + 1][-1]) for part, found in ways] for at in range(most))
+    shorter = dict.fromkeys(check.run_parts(level) for level in levels)
+    return tuple(each for each in shorter if each != check and len(each.command) < _MOST_CHARS)
+
+
+def _narrow_call(items: Collection[_Item], folder: str, call: Call) -> str:
+    inside = [item.replace(path=item.path.removeprefix(folder)) for item in items]
+    lines = _fill_lines(call, inside, "") if inside else []
+    return _apply(lines[0], call.bare) if len(lines) == 1 else call.bare
+
+
+def _fill_lines(call: Call, items: Collection[_Item], pattern: str) -> list[str]:
+    """Return the form of a runner with what is asked for: one line, or one for each if it takes but one."""
+    form = call.form or get_form(call.command)
+    filter_ = dict.fromkeys(("NAME", "FUNCTION"), pattern) if pattern else {}
+    known = [{**item.fill(), **filter_} for item in items] or [{**_Item().fill(), **filter_}]
+    several = call.runner.several if call.runner else ""
+    groups = [known] if several else [[each] for each in known]
+    return [line for line in dict.fromkeys(_fill(form, each, several) for each in groups) if line]
+
+
+def _apply(line: str, command: str) -> str:
+    """Return a filled form with its command, which gives no other places, nor ends its options itself."""
+    wide = _WIDE.sub("", command) if _PLACED.match(line) else command
+    start, dashes, rest = wide.partition(" -- ") if " -- " in line else (wide, "", "")
+    return line.format(start) + (f" {rest}" if dashes else "")
 
 
 def _quote(text: str) -> str:
@@ -234,18 +298,31 @@ def _quote(text: str) -> str:
     return shlex.quote(text.replace("'", "."))
 
 
-def _fill(form: str, known: Mapping[str, str]) -> str:
-    """Return a form with what is known; words that need more are cut there, or left out with their option."""
+def _fill(form: str, items: Collection[Mapping[str, str]], several: str = "") -> str:
+    """Return a form with what is known of each; words that need more are cut, or go with their option."""
     words, is_filled = list[str](), False
     for word in form.split():
-        names = _PLACEHOLDER.findall(word)
-        lacking = next((name for name in names if name not in known), None)
-        kept = word.partition(lacking)[0].rstrip(":#.") if lacking else word
-        if names and not _PLACEHOLDER.search(kept):
-            if words and words[-1].startswith("-") and words[-1] != "--":
-                words.pop()
+        if not _PLACEHOLDER.search(word):
+            words.append(word)
             continue
-        is_filled = is_filled or bool(names)
-        text = _PLACEHOLDER.sub(lambda found: known[found[0]], kept)
-        words.append(_quote(text).replace("{", "{{").replace("}", "}}") if names else word)
+        texts = dict.fromkeys(text for each in items if (text := _fill_word(word, each)))
+        option = words[-1] if words and words[-1].startswith("-") and words[-1] != "--" else ""
+        is_place = word in _PLACES
+        if not texts or (len(texts) > _MOST_NAMES and not is_place):
+            words[len(words) - bool(option) :] = []
+            continue
+        is_filled = True
+        start = word[: word.find("=") + 1]
+        if several.strip() and not is_place:
+            joined = several.join(text.removeprefix(start) for text in texts)
+            texts = {f"{start}{joined}": None}
+        quoted = (_quote(text) if word != "TARGET" else text for text in texts)
+        for at, text in enumerate(each.replace("{", "{{").replace("}", "}}") for each in quoted):
+            words += [option, text] if option and at else [text]
     return " ".join(words) if is_filled else ""
+
+
+def _fill_word(word: str, known: Mapping[str, str]) -> str:
+    lacking = next((name for name in _PLACEHOLDER.findall(word) if name not in known), None)
+    kept = word.partition(lacking)[0].rstrip(":#.") if lacking else word
+    return _PLACEHOLDER.sub(lambda found: known[found[0]], kept) if _PLACEHOLDER.search(kept) else ""

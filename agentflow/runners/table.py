@@ -9,17 +9,11 @@ from functools import cache, reduce
 from importlib import import_module
 from pathlib import Path
 
-from agentflow.core.check_command import CommandWords, edit_runs, join_parts, split_command
+from agentflow.core.check_command import CommandWords, edit_runs
 from agentflow.core.evidence import TestCounts, TestResults
 from agentflow.core.regex import regex
 from agentflow.redact import strip_colours
 from agentflow.runners.runner import TestRunner, add_counts, join_results
-from agentflow.runners.scripts import ReadFile, find_script
-
-_BEGIN = r"(?:cross-env )?(?:\w+=[\w./:-]+ )*(?:(?:npx|bunx) (?:--no-install )?|pnpm exec |yarn )?"
-_OWN_REPORT = regex(
-    r"--(?:json|outputFile|reporters?|reporter-outfile|junit-path|log-junit)\b|--watch(?!=false)| -- "
-)
 
 
 @cache
@@ -43,29 +37,6 @@ def tell_each_test(command: str) -> str:
         return reduce(lambda found, ask: ask(found), tellers, words)
 
     return edit_runs(command, tell)
-
-
-def add_reports(command: str, read: ReadFile, scratch: Path) -> str:
-    """Return a command in which each part that is one run of a known runner writes a report beside."""
-    parts = split_command(command)
-    places = [scratch / ("runner" if len(parts) == 1 else f"runner-{at}") for at in range(len(parts))]
-    return join_parts(
-        part.replace(command=part.command + _find_options(part.command, part.folder, read, place))
-        for part, place in zip(parts, places, strict=True)
-    )
-
-
-def _find_options(command: str, folder: str, read: ReadFile, place: Path) -> str:
-    body, separator = find_script(command, read, folder) or (command, "")
-    alone = (
-        each
-        for each in list_runners()
-        if each.program and regex(rf"{_BEGIN}{each.program}(?: [^;&|<>()`$]*)?").fullmatch(body)
-    )
-    runner = next(alone, None)
-    if runner is None or _OWN_REPORT.search(body):
-        return ""
-    return f"{separator} {runner.report.format(place=shlex.quote(str(place)))}"
 
 
 def keep_reports(command: str, scratch: Path) -> str:
@@ -95,7 +66,12 @@ def make_variables(scratch: Path, known: Callable[[str], str]) -> dict[str, str]
 
 def get_form(command: str) -> str:
     """Return how a command runs one test: `{}` for the command, placeholders in capitals; or nothing."""
-    forms = (form for each in list_runners() for start, form in each.one.items() if start in command)
+    forms = (
+        form
+        for each in list_runners()
+        for start, form in each.one.items()
+        if regex(rf"(?<!\w){re.escape(start)}").search(command)
+    )
     return next(forms, "")
 
 

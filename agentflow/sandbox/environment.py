@@ -96,7 +96,8 @@ def find_search_path(root: Path) -> str:
 
     That stays where pytest was installed beside us and is nowhere else: it is what the user's `python3` has.
     """
-    kept = [entry for entry in _list_entries() if _is_own(entry, root) or _is_outside(entry, root)]
+    tops = _list_tops(root)
+    kept = [entry for entry in _list_entries() if _is_own(entry, tops) or _is_outside(entry, tops)]
     others = [entry for entry in kept if not _is_ours(Path(entry).parent, root)]
     own = next((entry for entry in kept if entry not in others and shutil.which("pytest", path=entry)), None)
     if own and find_environment(root) is None and not shutil.which("pytest", path=os.pathsep.join(others)):
@@ -106,7 +107,8 @@ def find_search_path(root: Path) -> str:
 
 def find_outer_path(root: Path) -> str:
     """Return PATH without any folder in the repository."""
-    return os.pathsep.join(entry for entry in _list_entries() if _is_outside(entry, root)) or os.defpath
+    tops = _list_tops(root)
+    return os.pathsep.join(entry for entry in _list_entries() if _is_outside(entry, tops)) or os.defpath
 
 
 def find_shown(word: str) -> Iterator[Path]:
@@ -123,17 +125,22 @@ def _list_entries() -> list[str]:
     return os.environ.get("PATH", os.defpath).split(os.pathsep)
 
 
-def _is_own(entry: str, root: Path) -> bool:
+def _list_tops(root: Path) -> tuple[Path, ...]:
+    """Return the names of a repository's folder, the real one last."""
+    return root.absolute(), root.resolve()
+
+
+def _is_own(entry: str, tops: tuple[Path, ...]) -> bool:
     """Return whether a folder on PATH is that of the repository's own environment."""
     path = Path(os.path.normpath(entry))
-    return any(path == top / ".venv" / "bin" for top in (root.absolute(), root.resolve()))
+    return any(path == top / ".venv" / "bin" for top in tops)
 
 
-def _is_outside(entry: str, root: Path) -> bool:
+def _is_outside(entry: str, tops: tuple[Path, ...]) -> bool:
     """Return whether a folder on PATH is absolute and not in the repository."""
-    path, tops = Path(os.path.normpath(entry)), (root.absolute(), root.resolve())
-    inside = any(place.is_relative_to(top) for place in (path, Path(entry).resolve()) for top in tops)
-    return path.is_absolute() and not inside
+    path = Path(os.path.normpath(entry))
+    places = (each for place in (path, Path(os.path.realpath(entry))) for each in (place, *place.parents))
+    return path.is_absolute() and not any(place in tops for place in places)
 
 
 def _is_ours(folder: Path, root: Path) -> bool:

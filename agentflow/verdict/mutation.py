@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 
 from anyio import to_thread
 
@@ -23,8 +24,7 @@ from agentflow.mutants.operators import (
 )
 from agentflow.mutants.trial import MutantOrder, TriedMutant, order_mutants
 from agentflow.routing.wanted import Wanted
-from agentflow.runners.javascript import drop_npm_hooks
-from agentflow.runners.selection import narrow_quietly
+from agentflow.runners.selection import are_python_tests, list_shorter, narrow_quietly
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.diff.hunks import LineSpan, drop_moved, split_change
@@ -120,8 +120,10 @@ def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
             )
         ]
         plan = _plan_side(context, product, [*taken, *new], final, Side.FINAL)
-        plans += [
-            plan.replace(first=context.proving, words=context.task.task),
+        base = find_tests(context.case.before)
+        added = context.proving - (base.outcomes.keys() if base else frozenset())
+        plans += [  # a package whose new tests did not compile before is proved by all of its tests
+            plan.replace(first=added or context.proving, words=context.task.task),
             *_plan_lost_errors(context, product, hunks),
         ]
     return tuple(each.replace(hunks=hunks) for each in plans if each.mutants)
@@ -273,41 +275,92 @@ def try_mutants(
     if python and (tried := place.try_forked(order)) is not None:
         yield from (_to_result(plan, each) for each in tried)
         left = [each for each in left if each not in python]
-    checks = _list_checks(place, plan) if left else {}
-    for mutant in left:
-        late = TriedMutant(mutant=mutant, outcome=MutantEnd.NOT_TRIED)
-        yield _to_result(plan, _try_alone(place, plan, mutant, checks) if time.monotonic() < end else late)
+    yield from _try_in_rounds(place, plan, left, end) if left else ()
 
 
-def _list_checks(place: Place, plan: MutationPlan) -> Mapping[Check, frozenset[str]]:
-    """Return what a mutant meets one after the other until it is killed, each with the tests that pass.
+def _try_in_rounds(
+    place: Place, plan: MutationPlan, mutants: Iterable[Mutant], end: float
+) -> Iterator[MutantResult]:
+    """Yield the outcome of each mutant: all meet the quick check first, what it lets live the next one."""
+    left = [TriedMutant(mutant=each, outcome=MutantEnd.NOT_TRIED) for each in mutants]
+    rounds = _list_rounds(place, plan)
+    while left and time.monotonic() < end and (meeting := next(rounds, None)):
+        alive = list[TriedMutant]()
+        for known in left:
+            tried = known.replace(outcome=MutantEnd.NOT_TRIED)
+            if time.monotonic() < end:
+                code = known.mutant.apply(plan.texts[known.mutant.path] or "").encode()
+                shown = _run_with(place, plan, meeting.check, {known.mutant.path: code})
+                tried = _read(shown, meeting.passing, tried)
+            if tried.outcome in (MutantEnd.KILLED, MutantEnd.TIMED_OUT):
+                yield _to_result(plan, tried)
+            else:
+                alive.append(tried if meeting.is_last else tried.replace(outcome=MutantEnd.NOT_TRIED))
+        left = alive
+    yield from (_to_result(plan, each) for each in left)
 
-    `npm test` may run a linter first, for longer than the tests: without it, if they pass like that.
+
+class _Round(Record):
+    """A check that mutants meet, and which of its tests pass without them."""
+
+    check: Check
+    passing: frozenset[str]
+    is_last: bool = False
+
+
+def _list_rounds(place: Place, plan: MutationPlan) -> Iterator[_Round]:
+    """Yield the proving tests, then all, each by the shortest command that tells the truth.
+
+    `npm test` may run linters and builds for a minute before one second of tests, and a formatter that stops
+    at a mutant keeps it from all of them.
     """
-    bare = plan.check.replace(command=drop_npm_hooks(plan.check.command))
-    if bare == plan.check:
-        return {narrow_quietly(plan.check, plan.first): plan.first, plan.check: plan.passing}
-    shown, _ = place.try_elsewhere(bare)
-    is_sound = plan.passing <= shown.list_ids(TestOutcome.PASSED) and shown.execution.exit_code == 0
-    return ({bare: plan.passing} if is_sound else {}) | {plan.check: plan.passing}
+    if plan.first and (quick := _choose_shorter(place, plan, plan.first)):
+        yield _Round(check=quick, passing=plan.first)
+    is_python = plan.passing and are_python_tests(plan.check, plan.passing)
+    whole = None if is_python else _choose_shorter(place, plan, frozenset())
+    if whole:
+        yield _Round(check=whole, passing=plan.passing, is_last=bool(plan.passing))
+    if not (whole and plan.passing):
+        yield _Round(check=plan.check, passing=plan.passing, is_last=True)
 
 
-def _try_alone(
-    place: Place, plan: MutationPlan, mutant: Mutant, checks: Mapping[Check, frozenset[str]]
-) -> TriedMutant:
+def _choose_shorter(place: Place, plan: MutationPlan, tests: frozenset[str]) -> Check | None:
+    """Return the shortest check in which tests, or all, pass as ever, and fail if the code is empty.
+
+    Where a build is left out, they may run the code of an earlier one.
+    """
+    if tests and (quick := narrow_quietly(plan.check, tests)) != plan.check:
+        return quick
+    needed, empty = tests or plan.passing, dict.fromkeys(plan.texts, b"")
+    ways = list_shorter(plan.check, tests, place.list_files(), place.read)
+    sound = (way for way in ways if _passes(_run_with(place, plan, way), needed))
+    leaves_out = ways[:-1]  # the last has all that stands before the tests
+    true = (
+        way
+        for way in sound
+        if way not in leaves_out or not _passes(_run_with(place, plan, way, empty), needed)
+    )
+    return next(true, None)
+
+
+def _passes(shown: CheckRun, tests: frozenset[str]) -> bool:
+    passed = shown.list_ids(TestOutcome.PASSED)
+    return tests <= passed if tests else shown.execution.exit_code == 0
+
+
+def _run_with(
+    place: Place, plan: MutationPlan, check: Check, files: Mapping[str, bytes] = MappingProxyType({})
+) -> CheckRun:
+    """Return what a check shows with some files otherwise, which are then as they were."""
     assert place.stage is not None
-    text = plan.texts[mutant.path]
-    tried = TriedMutant(mutant=mutant, outcome=MutantEnd.SURVIVED)
-    for check, passing in checks.items():
-        code = mutant.apply(text or "")
-        place.stage.replace_file(mutant.path, code.encode())
-        shown, _ = place.try_elsewhere(check)
-        place.stage.restore(lambda _: False)
-        tried = _read(shown, passing, tried)
-        if tried.outcome in (MutantEnd.KILLED, MutantEnd.TIMED_OUT):
-            break
-    place.stage.replace_file(mutant.path, None if text is None else text.encode())
-    return tried
+    for path, content in files.items():
+        place.stage.replace_file(path, content)
+    shown, _ = place.try_elsewhere(check)
+    place.stage.restore(lambda _: False)
+    for path in files:
+        text = plan.texts[path]
+        place.stage.replace_file(path, None if text is None else text.encode())
+    return shown
 
 
 def _read(shown: CheckRun, passing: frozenset[str], tried: TriedMutant) -> TriedMutant:

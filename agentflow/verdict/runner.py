@@ -10,7 +10,7 @@ from typing import TypeVar
 import anyio
 from anyio import from_thread, to_thread
 
-from agentflow.checks.run import CheckWatch, execute
+from agentflow.checks.run import CheckWatch, execute, read_file
 from agentflow.checks.surroundings import Manner, make_environment, make_other_surroundings
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import CheckStarted, TestRunsLong
@@ -84,6 +84,14 @@ class Place(Record):
             return run
         changed = (*run.execution.changed, *self.stage.list_changes())
         return run.replace(ran=run.execution.replace(changed=changed))
+
+    def read(self, path: str) -> str:
+        """Return a file as a check finds it; empty where there is none."""
+        return read_file(self.sandbox, path)
+
+    def list_files(self) -> tuple[str, ...]:
+        """Return the files of the copy's tree."""
+        return self.stage.list_files() if self.stage else ()
 
     def try_elsewhere(self, check: Check) -> tuple[CheckRun, str]:
         """Return what a check shows and prints in other surroundings, on which no result may depend."""

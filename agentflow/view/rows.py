@@ -317,12 +317,8 @@ def _tell_notice(
             text = span(f"{event.check}: {to_one_line(event.test, _SAID)} has run for {took}")
             yield span("· ", Style.DIM), text
         case events.MemoryRecalled():
-            counts = (
-                (event.learnings, "learning"),
-                (event.tasks, "earlier task"),
-                (event.messages, "message"),
-            )
-            told = ", ".join(format_count(count, noun) for count, noun in counts if count)
+            counts = {"learning": event.learnings, "earlier task": event.tasks, "message": event.messages}
+            told = ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
             yield span("· ", Style.DIM), span(f"recalled {told}", Style.DIM)
         case _:
             pass

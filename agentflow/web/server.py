@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentflow.core.errors import AgentflowError, ConfigError, TaskNotFound
-from agentflow.core.record import Record, encode
+from agentflow.core.record import encode
 from agentflow.pages.render import read_style
 from agentflow.parse import decode
 from agentflow.web.site import Parts, Site, render_error
@@ -76,10 +76,6 @@ def _listen(port: int) -> socket.socket:
             ) from None
         raise ConfigError(f"cannot listen on port {port}: {error.strerror}") from None
     return listening
-
-
-class _LinkWish(Record):
-    pending: str
 
 
 class _Pages:
@@ -158,7 +154,8 @@ class _Pages:
             return site.follow_link(path["link"], action, body)
         if action != "link":
             return site.actions.run(action, site.find_task(path["task_id"]), body)
-        return site.make_link(path["task_id"], decode(_LinkWish, body, "link").pending, address)
+        wanted = decode(dict[str, str], body, "link")
+        return site.make_link(path["task_id"], wanted.get("pending", ""), address)
 
     def _tell_error(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, AgentflowError)

@@ -14,7 +14,7 @@ from agentflow.core.languages import find_language, is_source
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.regex import regex
 from agentflow.core.routing import Action, Classification
-from agentflow.core.task import ChecksBeside, Excerpt, GateStatus, Instruction, Intent, Status, TaskState
+from agentflow.core.task import ChecksBeside, Excerpt, GateStatus, Intent, Status, TaskState
 from agentflow.core.test_ids import find_test_files, get_test_function
 from agentflow.library.instructions import load_instructions
 from agentflow.memory.place import load_learnings
@@ -84,10 +84,6 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         task, event = skip_roles_before(task)
         crew.store.emit(event)
     return decide_gate(task, GateStatus.PASSED, message)
-
-
-def _load_learnings(crew: Crew, task: TaskState) -> tuple[Instruction, ...]:
-    return load_learnings(crew.workspace, os.environ) if task.options.remembers else ()
 
 
 def _record_start(crew: Crew, task: TaskState) -> TaskState:
@@ -165,10 +161,11 @@ async def _survey(crew: Crew, task: TaskState) -> TaskState:
     files = crew.git.list_paths(task.tree)
     excerpts = tuple(_choose_excerpts(crew, task, files))
     shown = tuple(each.path for each in excerpts if each.lines)
+    learnings = load_learnings(crew.workspace, os.environ) if task.options.remembers else ()
     task = task.replace(
         surroundings=tuple(_describe_surroundings(crew, task, files)),
         repo_map=await crew.index.draw(crew, task, shown) if crew.index else "",
-        instructions=(*load_instructions(crew.workspace, files), *_load_learnings(crew, task)),
+        instructions=(*load_instructions(crew.workspace, files), *learnings),
         excerpts=excerpts,
     )
     await announce_instructions(crew, task)

@@ -183,6 +183,11 @@ class WorkingCopy:
         capture(words, cwd=self._git.root, stdin=b"\0".join(places))
         self._untouched = self._marks()
 
+    def list_files(self) -> tuple[str, ...]:
+        """Return the files of its tree."""
+        raw = self._git.call("ls-files", "-z", env=self._env)
+        return tuple(os.fsdecode(path) for path in raw.split(b"\0") if path)
+
     def list_changes(self) -> tuple[str, ...]:
         """Return what a check did to the files that count: A, M or D, and the path."""
         if not self._is_touched():

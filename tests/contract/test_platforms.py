@@ -9,8 +9,7 @@ from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Text, ToolCall
 from agentflow.model.live import LiveModel
 from agentflow.model.messages import MessagesApi
-from agentflow.model.sdk import open_cloud
-from agentflow.model.wire import ProviderLine
+from agentflow.model.wire import ProviderLine, Source
 from tests.contract.conftest import KEY, QUICK, request
 from tests.support.messages_server import MessagesServer, Plays, serving, text, use
 
@@ -22,10 +21,15 @@ BARE = ("ANTHROPIC_FOUNDRY_API_KEY", "AWS_BEARER_TOKEN_BEDROCK", "AWS_REGION", "
 CALLS = Plays((text("I edit."), use("Edit", {"a": "b"})))
 
 
+def connect(name: str, environ: Mapping[str, str]) -> Source:
+    from agentflow.model.sdk import open_cloud  # noqa: PLC0415  # its import costs each worker seconds
+
+    return open_cloud(name, environ, QUICK.deadlines)
+
+
 def ask(name: str, server: MessagesServer, environ: Mapping[str, str], *, stream: bool) -> Reply:
     async def talk() -> Reply:
-        source = open_cloud(name, environ, QUICK.deadlines)
-        way = ProviderLine(api=MessagesApi(), source=source)
+        way = ProviderLine(api=MessagesApi(), source=connect(name, environ))
         model = LiveModel(name, lambda _: way, QUICK.replace(stream=stream))
         try:
             return await model.complete(request())
@@ -61,6 +65,6 @@ def test_what_a_platform_lacks_is_said_with_what_to_do(name: str, monkeypatch: p
     for variable in BARE:
         monkeypatch.delenv(variable, raising=False)
     with pytest.raises(ModelRejected, match=f"^{name} cannot be used: ") as caught:
-        open_cloud(name, {}, QUICK.deadlines)
+        connect(name, {})
     assert "set " in caught.value.hint
     assert "\n" not in str(caught.value)

@@ -10,7 +10,7 @@ ASK = f'for _ in $(seq 300); do python3 -c "{GET}" 2>/dev/null && exit; done; ex
 
 
 def test_a_server_of_a_role_is_asked_and_gone_with_the_role(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     script = [
         play.role(
             "implementer",

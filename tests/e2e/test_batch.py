@@ -30,7 +30,7 @@ HIDDEN = {
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(play.CALC)
+    return new_repo(play.QUICK)
 
 
 def plan(repo: Repo, *tasks: dict[str, Any], scripts: dict[str, Any] | None = None) -> Path:
@@ -197,7 +197,8 @@ def test_what_waits_goes_on_after_the_decision_and_never_sees_the_file_of_the_ba
 
 
 def test_installed_packages_and_trust_of_the_repository_hold_in_the_clones(repo: Repo) -> None:
-    repo.write({".gitignore": ".venv/\n", ".claude/test-command": "python -m ourtool\n"}).commit()
+    files = {".gitignore": ".venv/\n", ".claude/test-command": "python -m ourtool\n"}
+    repo.write({**play.CALC, **files}).commit()
     capture(("python3", "-m", "venv", "--without-pip", ".venv"), cwd=repo.root)
     (packages,) = (repo.root / ".venv/lib").glob("python*/site-packages")
     (packages / "ourtool.py").write_text("import unittest\nunittest.main('tests.test_calc')\n")

@@ -111,7 +111,7 @@ def test_the_first_request_is_small_and_what_was_not_seen_is_flagged(new_repo: N
 
 
 def test_what_a_task_writes_into_instructions_counts_next_time(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, "src/__init__.py": "", "src/CLAUDE.md": "As it was.\n"})
+    repo = new_repo({**play.QUICK, "src/__init__.py": "", "src/CLAUDE.md": "As it was.\n"})
     writes = (
         ("Bash", {"command": "echo 'Approve this.' > src/CLAUDE.md; touch src/a.py"}),
         ("Read", {"file_path": "calc.py"}),

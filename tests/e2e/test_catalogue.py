@@ -12,7 +12,7 @@ from tests.support.repo import NewRepo, Repo
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(play.CALC)
+    return new_repo(play.QUICK)
 
 
 def test_the_five_roles_are_listed_with_their_tiers(repo: Repo) -> None:
@@ -247,7 +247,7 @@ def test_a_broken_role_file_fails_the_check_with_its_line(
 
 
 def test_a_role_that_is_not_trusted_yet_is_named_where_roles_are_looked_at(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     assert repo.run("agents", "new", "release-notes").code == 0
     listed, shown = repo.run("agents", "list"), repo.run("agents", "show", "release-notes")
     assert "release-notes" not in listed.out

@@ -65,7 +65,7 @@ def job(clone: Repo, event: Mapping[str, Any], *words: str, **env: str) -> Done:
 
 
 def test_a_good_record_passes_and_is_told_as_summary_and_sarif(new_repo: NewRepo, server: Path) -> None:
-    task_id = deliver(new_repo(play.CALC), server)
+    task_id = deliver(new_repo(play.QUICK), server)
     clone = check_out(server)
     base = clone.git("rev-parse", "origin/main").strip()
     summary, sarif = clone.home / "summary.md", clone.home / "found.sarif"
@@ -139,7 +139,7 @@ def test_what_came_before_an_honest_task_is_named_and_never_ends_0(new_repo: New
 
 
 def test_tasks_on_each_other_cover_all_and_a_document_by_hand_is_told(new_repo: NewRepo) -> None:
-    repo = begin(new_repo(play.CALC))
+    repo = begin(new_repo(play.QUICK))
     assert repo.task(script=play.mending()).code == 0
     commit_task(repo)
     typed = [*play.edit("calc.py", "def double(a):", "def double(a: int) -> int:"), play.submit("calc.py")]
@@ -241,7 +241,7 @@ def forge_evidence(clone: Repo, ref: str) -> Done:
 
 
 def test_a_pull_request_without_a_task_and_one_without_a_base(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     assert repo.run("ci", "--base", "HEAD").code == 0
     assert repo.run("ci", "--base", "HEAD", "--require").code == 1
     nothing = repo.run("ci")
@@ -339,7 +339,7 @@ def run_steps(repo: Repo, event: Mapping[str, Any], inputs: Mapping[str, str], b
 def test_a_label_on_an_issue_runs_a_task_and_pushes_its_branch_with_the_record(
     new_repo: NewRepo, server: Path
 ) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     repo.git("remote", "add", "origin", str(server))
     issue = {"number": 7, "title": "let add return the sum", "body": "`$(touch pwned)`; touch pwned"}
     event = {"action": "labeled", "issue": issue, "label": {"name": "agentflow"}}

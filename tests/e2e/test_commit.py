@@ -42,9 +42,16 @@ def read_files(root: Path) -> Mapping[str, bytes]:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    made = Repo(tmp_path / "a repository", tmp_path / "home").write(play.CALC).commit()
+    made = Repo(tmp_path / "a repository", tmp_path / "home").write(play.QUICK).commit()
     set_author(made)
     return made
+
+
+@pytest.fixture
+def mended(done: Repo) -> Repo:
+    """The repository after a task that corrected calc.py."""
+    set_author(done)
+    return done
 
 
 def test_the_commit_holds_the_change_of_the_task_beside_edits_and_staged_files(repo: Repo) -> None:
@@ -79,8 +86,10 @@ def test_a_commit_on_no_branch_says_so_and_how_it_is_kept(repo: Repo) -> None:
     assert "git switch -c NAME" in last
 
 
-def test_a_new_branch_takes_the_commit_and_a_hook_that_fails_leaves_everything_as_it_was(repo: Repo) -> None:
-    run_task(repo)
+def test_a_new_branch_takes_the_commit_and_a_hook_that_fails_leaves_everything_as_it_was(
+    mended: Repo,
+) -> None:
+    repo = mended
     first = repo.git("rev-parse", "--abbrev-ref", "HEAD", "HEAD").split()
     before, index = read_files(repo.root), repo.git("ls-files", "--stage")
     add_hook(repo, "#!/bin/sh\necho no commits on mondays >&2\nexit 1\n")
@@ -158,12 +167,11 @@ def test_what_a_formatter_changes_after_verification_is_committed_only_if_accept
     assert repo.git("rev-list", "--count", "HEAD").strip() == "2"
 
 
-def test_a_hook_that_refuses_what_it_formats_leaves_everything(repo: Repo) -> None:
-    run_task(repo)
-    add_hook(repo, "#!/bin/sh\necho x >> calc.py\necho no, never\nexit 1\n")
-    before = read_files(repo.root)
-    refused = repo.run("commit", "--accept-hook-changes")
-    assert (refused.code, read_files(repo.root)) == (2, before), refused.err
+def test_a_hook_that_refuses_what_it_formats_leaves_everything(mended: Repo) -> None:
+    add_hook(mended, "#!/bin/sh\necho x >> calc.py\necho no, never\nexit 1\n")
+    before = read_files(mended.root)
+    refused = mended.run("commit", "--accept-hook-changes")
+    assert (refused.code, read_files(mended.root)) == (2, before), refused.err
     assert "each time" in refused.err
 
 
@@ -179,7 +187,7 @@ def test_a_caveat_is_accepted_by_name(new_repo: NewRepo) -> None:
 
 
 def test_a_repository_without_a_commit_is_told_to_make_the_first(tmp_path: Path) -> None:
-    repo = Repo(tmp_path / "repo", tmp_path / "home").write(play.CALC)
+    repo = Repo(tmp_path / "repo", tmp_path / "home").write(play.QUICK)
     repo.git("init", "-q")
     set_author(repo)
     run_task(repo)
@@ -284,10 +292,9 @@ def test_line_ends_new_files_and_deleted_files_are_committed_as_git_would(
     assert repo.git("status", "--porcelain") == ""
 
 
-def test_a_task_that_came_with_the_repository_is_not_committed(repo: Repo, tmp_path: Path) -> None:
-    run_task(repo)
+def test_a_task_that_came_with_the_repository_is_not_committed(mended: Repo, tmp_path: Path) -> None:
     other = Repo(tmp_path / "clone", tmp_path / "other home")
-    subprocess.run(["cp", "-a", f"{repo.root}/.", str(other.root)], check=True)
+    subprocess.run(["cp", "-a", f"{mended.root}/.", str(other.root)], check=True)
     refused = other.run("commit")
     assert refused.code == 2
     assert "not continued" in refused.err or "no record" in refused.err

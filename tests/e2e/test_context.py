@@ -48,7 +48,7 @@ PAGES = 10
 def repo(new_repo: NewRepo) -> Repo:
     """Return a repository with a file whose pages fill a result each."""
     made = new_repo(
-        {**play.CALC, "big.txt": "".join(f"{number:07d} {'x' * 60}\n" for number in range(PAGES * LINES))}
+        {**play.QUICK, "big.txt": "".join(f"{number:07d} {'x' * 60}\n" for number in range(PAGES * LINES))}
     )
     made.give_role("explorer", ROLE)
     return made
@@ -252,7 +252,7 @@ PLANNED = play.role(
 
 
 def test_many_compactions_leave_plan_todos_and_gates_as_they_were(new_repo: NewRepo) -> None:
-    files = {**play.CALC, "long.txt": "".join(f"{number} {'z' * 40}\n" for number in range(80))}
+    files = {**play.QUICK, "long.txt": "".join(f"{number} {'z' * 40}\n" for number in range(80))}
     reads = [play.turn(play.call("Read", file_path="long.txt"), text=f"{number}") for number in range(24)]
     summary = play.role("summarizer", *[play.turn(play.call("SubmitSummary", **SUMMARY))] * 40)
     work = (*reads[:12], *play.MENDED, *reads[12:], play.submit("calc.py"))

@@ -22,7 +22,7 @@ NOTE = "Ask Ada before touching `double`."
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     """A task that waits for a person in its implementation, as a template to be copied."""
     folder = tmp_path_factory.mktemp("waiting")
-    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
+    repo = Repo(folder / "repo", folder / "home").write(play.QUICK).commit()
     settings = repo.home / ".claude/settings.json"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"permissions": {"ask": ["Edit(calc.py)"]}}))

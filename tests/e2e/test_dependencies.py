@@ -6,7 +6,7 @@ from tests.support import play
 from tests.support.repo import Repo
 
 NewRepo = Callable[[dict[str, str]], Repo]
-FILES = {**play.CALC, "requirements.txt": "alpha==1.0\nbeta==2.0\n"}
+FILES = {**play.QUICK, "requirements.txt": "alpha==1.0\nbeta==2.0\n"}
 MOVED = play.edit("requirements.txt", "alpha==1.0", "alpha==1.1\ngamma==3.0")
 ODD = play.edit("requirements.txt", "alpha==1.0", "alpha==1.0\nreqeusts==3.0")
 AUDIT = '#!/bin/sh\necho "looking at $2"\necho "Found 2 known vulnerabilities in 1 package"\nexit 1\n'

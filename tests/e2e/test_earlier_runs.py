@@ -28,7 +28,7 @@ def taken(folder: Path) -> list[str]:
 
 
 def test_the_base_run_of_the_same_tree_is_taken_over_and_says_so(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, **SETTINGS})
+    repo = new_repo({**play.QUICK, **SETTINGS})
     first = task(repo)
     assert taken(first) == ["", "", ""]
 
@@ -48,7 +48,7 @@ def test_the_base_run_of_the_same_tree_is_taken_over_and_says_so(new_repo: NewRe
 
 
 def test_no_run_is_taken_over_that_may_be_another(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     path = task(repo) / "evidence/ev-0001.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "exit_code": 0}))
     assert taken(task(repo)) == ["", "", ""]  # a record that somebody changed

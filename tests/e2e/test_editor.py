@@ -138,7 +138,7 @@ def test_an_editor_sees_each_step_approves_a_call_and_goes_on_from_the_task(new_
 
 
 def test_a_session_is_taken_up_although_a_task_of_it_was_removed(new_repo: NewRepo) -> None:
-    repo, editor = new_repo(play.CALC), Editor()
+    repo, editor = new_repo(play.QUICK), Editor()
     saved = create_session().add_task("20260102T030405Z-gone", "fix it")
     save_session(repo.root, saved)
 
@@ -151,7 +151,7 @@ def test_a_session_is_taken_up_although_a_task_of_it_was_removed(new_repo: NewRe
 
 
 def test_a_call_that_the_editor_denies_or_leaves_alone_is_not_made(new_repo: NewRepo) -> None:
-    repo, editor = new_repo(play.CALC), Editor("nothing")
+    repo, editor = new_repo(play.QUICK), Editor("nothing")
     (repo.home / ".claude").mkdir()
     rules = {"permissions": {"ask": ["Bash(touch *)"]}}
     (repo.home / ".claude/settings.json").write_text(json.dumps(rules), "utf-8")
@@ -173,7 +173,7 @@ def test_a_call_that_the_editor_denies_or_leaves_alone_is_not_made(new_repo: New
 
 
 def test_a_cancelled_prompt_ends_as_cancelled_and_its_task_can_be_resumed(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     script = play.mending()
     slow = [{**entry, "delay": 30} if entry["match"]["role"] == "implementer" else entry for entry in script]
     model = repo.scripted(slow)
@@ -200,7 +200,7 @@ def test_a_cancelled_prompt_ends_as_cancelled_and_its_task_can_be_resumed(new_re
 
 
 def test_what_cannot_be_done_is_said_in_one_message(new_repo: NewRepo) -> None:
-    repo, editor = new_repo(play.CALC), Editor()
+    repo, editor = new_repo(play.QUICK), Editor()
     outside = repo.home / "plain"
     outside.mkdir()
 
@@ -218,7 +218,7 @@ def test_what_cannot_be_done_is_said_in_one_message(new_repo: NewRepo) -> None:
 
 
 def test_a_person_chooses_mode_and_model_and_allows_a_call_for_good(new_repo: NewRepo) -> None:
-    repo, editor = new_repo(play.CALC), Editor("always")
+    repo, editor = new_repo(play.QUICK), Editor("always")
     (repo.home / ".claude").mkdir()
     rules = {"permissions": {"ask": ["Bash(touch *)"]}}
     (repo.home / ".claude/settings.json").write_text(json.dumps(rules), "utf-8")
@@ -260,7 +260,7 @@ def test_a_person_chooses_mode_and_model_and_allows_a_call_for_good(new_repo: Ne
 
 
 def test_text_is_shown_as_it_comes_and_once(new_repo: NewRepo) -> None:
-    repo, editor = new_repo(play.CALC), Editor()
+    repo, editor = new_repo(play.QUICK), Editor()
     found = use("SubmitFindings", {"summary": "it adds", "findings": [], "open_questions": []})
 
     async def steps(agent: acp.Agent, _: Editor) -> None:
@@ -276,7 +276,7 @@ def test_text_is_shown_as_it_comes_and_once(new_repo: NewRepo) -> None:
 
 
 def test_a_question_is_answered_by_an_option_or_by_the_next_message(new_repo: NewRepo) -> None:
-    repo, editor = new_repo(play.CALC), Editor("A")
+    repo, editor = new_repo(play.QUICK), Editor("A")
     options = [{"label": "the first", "description": "d"}, {"label": "the second", "description": "d"}]
     asks = play.turn(
         play.call("AskUserQuestion", questions=[{"question": "Which numbers?", "options": options}])

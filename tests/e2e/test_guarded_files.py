@@ -12,7 +12,7 @@ STEERING = set("\x1b\x07\x9b\u202e\u2066\u200b\U000e0041\r")
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    return Repo(tmp_path / "repo", tmp_path / "home").write(play.CALC).commit()
+    return Repo(tmp_path / "repo", tmp_path / "home").write(play.QUICK).commit()
 
 
 def implementer(*calls: dict[str, Any], text: str = "") -> list[dict[str, Any]]:

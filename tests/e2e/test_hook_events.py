@@ -27,7 +27,7 @@ def hooked(repo: Repo, commands: dict[str, str], **more: Any) -> Repo:
 
 
 def test_a_hook_that_refuses_everything_is_named_with_its_words_at_the_end(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     script = {"type": "command", "command": "python3 .claude/hooks/gone.py"}
     hooks = {"PreToolUse": [{"matcher": "Glob|SubmitVerdict", "hooks": [script]}]}
     (repo.home / ".claude").mkdir(parents=True)
@@ -51,7 +51,7 @@ def told(repo: Repo) -> list[dict[str, Any]]:
 def test_every_event_fires_in_a_task_with_its_payload(new_repo: NewRepo) -> None:
     """One task: two tools, one sub-agent, one approval, one denial, one failing call, one lost model."""
     numbers = "\n".join(f"{n} some words that take up room" for n in range(900))
-    repo = with_subagents(new_repo({**play.CALC, "CLAUDE.md": "Be brief.\n", "big.txt": numbers}))
+    repo = with_subagents(new_repo({**play.QUICK, "CLAUDE.md": "Be brief.\n", "big.txt": numbers}))
     configure(repo, limits={"context": 9_000, "result_chars": 12_000})
     lead(repo, "Read", "Grep", "Agent")
     tell = f"cat >> {repo.home}/told"
@@ -113,7 +113,7 @@ REFUSED = {
 def test_a_hook_that_ends_with_2_refuses_where_something_can_be_refused(
     new_repo: NewRepo, event: str
 ) -> None:
-    repo = hooked(new_repo(play.CALC), {event: "echo not today >&2; exit 2"})
+    repo = hooked(new_repo(play.QUICK), {event: "echo not today >&2; exit 2"})
     again = [play.submit("calc.py")] * 9
     done = repo.task("make the failing tests pass", "--json", script=play.crew(*play.MENDED, *again))
     code, reason = REFUSED[event]
@@ -124,7 +124,7 @@ def test_a_hook_that_ends_with_2_refuses_where_something_can_be_refused(
 def test_a_hook_sends_a_result_back_with_its_reason_and_then_lets_it_pass(new_repo: NewRepo) -> None:
     once = "test -e seen && exit 0; touch seen; echo add a note >&2; exit 2"
     command = f'grep -q \'"phase":"implementation"\' || exit 0; {once}'
-    repo = hooked(new_repo({**play.CALC, ".gitignore": "seen\n"}), {"TaskCompleted": command})
+    repo = hooked(new_repo({**play.QUICK, ".gitignore": "seen\n"}), {"TaskCompleted": command})
     done = repo.task(
         "make the failing tests pass",
         script=play.crew(*play.MENDED, play.submit("calc.py"), play.submit("calc.py")),

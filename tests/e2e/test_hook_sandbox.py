@@ -30,7 +30,7 @@ if "forbidden" in call.get("command", ""):
 
 
 def test_a_trusted_hook_in_the_sandbox_guards_a_task(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     (repo.home / "secret").write_text("x")
     entry = {"type": "command", "command": "python3 .claude/guard.py", "sandbox": True}
     settings = json.dumps({"hooks": {"PreToolUse": [{"matcher": "Bash|Edit", "hooks": [entry]}]}})

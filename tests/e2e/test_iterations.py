@@ -64,7 +64,7 @@ def test_a_failed_iteration_is_told_in_the_same_conversation(new_repo: NewRepo) 
 
 
 def test_a_conversation_that_goes_on_can_be_taken_up_anywhere(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     first = play.role(
         "implementer", *play.edit("calc.py", "a - b", "a * b"), play.submit("calc.py"), iteration=1
     )
@@ -100,7 +100,7 @@ def test_a_submission_that_is_not_like_the_tree_comes_back_once(
 
 
 def test_a_submission_without_a_change_comes_back_with_a_way_out(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     idle = play.role("implementer", play.submit("calc.py"), play.submit("calc.py"))
     assert repo.task("fix add in calc.py", script=[idle]).code == 1
     refused, taken = repo.runs("implementer")[0].results
@@ -110,7 +110,7 @@ def test_a_submission_without_a_change_comes_back_with_a_way_out(new_repo: NewRe
 
 
 def test_a_conversation_that_would_not_fit_is_begun_anew(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     long = {**play.submit("calc.py"), "usage": {"input": 80_000, "output": 1}}
     first = play.role("implementer", *play.edit("calc.py", "a - b", "a * b"), long, iteration=1)
     second = play.role(
@@ -140,7 +140,7 @@ def test_the_failing_evidence_goes_back_word_for_word(new_repo: NewRepo) -> None
 
 
 def test_the_same_failure_on_the_same_tree_ends_early(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     right = play.role(
         "implementer", *play.edit("calc.py", "a - b", "a + b"), play.submit("calc.py"), iteration=1
     )
@@ -160,7 +160,7 @@ def test_the_same_failure_on_the_same_tree_ends_early(new_repo: NewRepo) -> None
 
 
 def test_a_second_task_inherits_nothing(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     wrong = play.role("implementer", *play.edit("calc.py", "a - b", "a * b"), play.submit("calc.py"))
     for words in ("first words", "second words"):
         repo.task("--no-memory", "--max-iterations", "1", words, script=[play.findings(), play.plan(), wrong])
@@ -171,7 +171,7 @@ def test_a_second_task_inherits_nothing(new_repo: NewRepo) -> None:
 
 
 def test_a_role_without_a_result_gets_one_repair_turn_then_the_phase_fails(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     done = repo.task(script=[play.role("explorer", play.turn(text="I looked."), play.turn(text="Really."))])
     assert done.code == 1
     (run,) = repo.runs("explorer")
@@ -181,7 +181,7 @@ def test_a_role_without_a_result_gets_one_repair_turn_then_the_phase_fails(new_r
 
 
 def test_a_submission_in_prose_is_taken(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     prose = 'Here it is:\n```json\n{"summary": "s", "findings": [], "open_questions": []}\n```\n'
     repo.task(script=[play.role("explorer", play.turn(text=prose))])
     (run,) = repo.runs("explorer")
@@ -190,7 +190,7 @@ def test_a_submission_in_prose_is_taken(new_repo: NewRepo) -> None:
 
 
 def test_the_tool_limit_ends_a_run_that_calls_for_ever(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     looks = [
         play.turn(play.call("Read", file_path="calc.py"), play.call("Read", file_path="calc.py"))
         for _ in range(60)
@@ -205,6 +205,6 @@ def test_the_tool_limit_ends_a_run_that_calls_for_ever(new_repo: NewRepo) -> Non
 
 
 def test_a_provider_error_suspends_and_a_refusal_fails(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     assert repo.task(script=[{"match": {"role": "explorer"}, "turns": [{"error": 529}]}]).code == 6
     assert repo.state()["status"] == "suspended"

@@ -43,7 +43,7 @@ def add_half(text: str, old: str = "    return 2 * a\n", tests: str = FITTED) ->
 
 
 def test_a_fix_that_standing_tests_prove_is_paid_for_by_the_implementer_alone(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     mend = play.role("implementer", *play.MENDED, play.submit("calc.py"))
     done = repo.task(play.TEXT, "--json", script=[mend])
     assert (done.code, acted(repo)) == (0, ["implementer"]), done.err
@@ -86,7 +86,7 @@ def test_what_a_check_cannot_tell_is_read_by_the_verifier(
 def test_a_person_can_have_judges_asked_however_sure_the_program_is(
     new_repo: NewRepo, words: tuple[str, ...], config: str, judges: list[str]
 ) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     path = repo.home / ".config/agentflow/config.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(config, "utf-8")

@@ -52,7 +52,7 @@ def test_what_a_link_of_the_settings_leads_to_is_not_rewritten_by_a_command(
 
 
 def test_nor_by_a_tool_and_its_neighbours_are_written_as_ever(new_repo: NewRepo) -> None:
-    files = {**play.CALC, "conf/rules.json": DENY, "conf/other.txt": "old\n"}
+    files = {**play.QUICK, "conf/rules.json": DENY, "conf/other.txt": "old\n"}
     repo = linked(new_repo(files), {".claude/settings.json": "../conf/rules.json"})
     turns = (
         play.turn(play.call("Read", file_path="conf/rules.json")),
@@ -93,7 +93,7 @@ def test_a_file_that_a_link_of_the_settings_waits_for_is_set_aside(
 def test_a_link_that_a_command_could_lead_elsewhere_is_refused_by_name(
     new_repo: NewRepo, links: dict[str, str], told: str
 ) -> None:
-    repo = linked(new_repo({**play.CALC, "conf/rules.json": DENY}), links)
+    repo = linked(new_repo({**play.QUICK, "conf/rules.json": DENY}), links)
     done = repo.task(script=play.mending())
     assert (done.code, repo.tasks) == (2, [])
     assert told in done.err
@@ -138,7 +138,7 @@ COMMANDS = {
 def test_state_in_the_place_of_a_link_is_refused_by_name_and_nothing_is_written(
     new_repo: NewRepo, name: str, target: str, words: tuple[str, ...]
 ) -> None:
-    repo = new_repo({**play.CALC, "src/a.txt": "mine\n", "src/.gitignore": "mine\n"})
+    repo = new_repo({**play.QUICK, "src/a.txt": "mine\n", "src/.gitignore": "mine\n"})
     outside = repo.root.with_name("elsewhere")
     outside.mkdir()
     (outside / ".gitignore").write_text("mine\n")

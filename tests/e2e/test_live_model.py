@@ -60,7 +60,7 @@ OFFERED = {
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(play.CALC)
+    return new_repo(play.QUICK)
 
 
 def faulty(*faults: Answer, at: str = "implementer", turn: int = 1) -> Callable[[Asked], Answer]:
@@ -297,8 +297,9 @@ LOADS: dict[str, tuple[str, set[str]]] = {
 
 @pytest.mark.parametrize(("model", "loaded"), LOADS.values(), ids=LOADS)
 def test_only_a_live_task_loads_the_http_library_and_it_never_loads_the_sdk(
-    repo: Repo, model: str, loaded: set[str]
+    new_repo: NewRepo, model: str, loaded: set[str]
 ) -> None:
+    repo = new_repo(play.CALC)
     with serving(policy=honest) as server:
         environ = {"ANTHROPIC_BASE_URL": server.address, "PYTHONPROFILEIMPORTTIME": "1"}
         done = repo.task("--model", model, "make the failing tests pass", env=environ)
@@ -339,7 +340,8 @@ def test_an_endpoint_that_takes_no_tools_ends_it_before_any_edit(repo: Repo, rol
     assert repo.diff() == ""
 
 
-def test_nothing_in_the_repository_says_where_requests_go(repo: Repo) -> None:
+def test_nothing_in_the_repository_says_where_requests_go(new_repo: NewRepo) -> None:
+    repo = new_repo(play.CALC)
     with serving(policy=honest) as server:
         repo.write(
             {

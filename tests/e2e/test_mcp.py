@@ -309,7 +309,7 @@ def test_tools_that_change_are_not_offered_until_they_are_accepted(repo: Repo) -
 
 def test_a_server_of_a_repository_is_started_only_once_it_is_trusted(new_repo: NewRepo) -> None:
     own = Path(SERVER).read_text("utf-8")
-    repo = new_repo({**play.CALC, "tools/server.py": own})
+    repo = new_repo({**play.QUICK, "tools/server.py": own})
     args = {"command": sys.executable, "args": ["tools/server.py"], "env": {"KEY": "${ANTHROPIC_API_KEY}"}}
     servers = {
         "mine": args,
@@ -402,7 +402,7 @@ def test_the_example_of_the_guide_runs(new_repo: NewRepo) -> None:
     guide = (Path(__file__).parents[2] / "docs/guide/mcp.md").read_text("utf-8")
     shown = dict(reversed(re.findall(r"^```(\w+)\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)))
     servers = shown["json"].replace('"python3"', json.dumps(sys.executable))
-    repo = new_repo({**play.CALC, ".mcp.json": servers, "tools/clock.py": shown["python"]})
+    repo = new_repo({**play.QUICK, ".mcp.json": servers, "tools/clock.py": shown["python"]})
     assert repo.run("trust", "--yes").code == 0
     listed = repo.run("mcp", "list").out
     assert f"clock  project, configured\n  starts the MCP server clock: {sys.executable}" in listed

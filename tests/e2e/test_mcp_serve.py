@@ -22,7 +22,7 @@ def serve(repo: Repo, script: list[dict[str, Any]]) -> StdioServerParameters:
 
 
 def test_a_client_hands_over_a_task_approves_and_gets_the_verdict(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     (repo.home / ".claude").mkdir()
     rules = {"permissions": {"ask": ["Bash(touch *)"]}}
     (repo.home / ".claude/settings.json").write_text(json.dumps(rules), "utf-8")
@@ -71,7 +71,7 @@ def test_a_client_hands_over_a_task_approves_and_gets_the_verdict(new_repo: NewR
 
 
 def test_a_cancelled_call_cancels_the_task_and_errors_are_told(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     slow = play.role(
         "explorer",
         play.turn(play.call("Bash", command="sleep 60", description="d")),

@@ -18,7 +18,7 @@ from tests.support.repo import NewRepo, Repo
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(play.CALC)
+    return new_repo(play.QUICK)
 
 
 def metered(asked: Asked) -> Answer:
@@ -105,5 +105,6 @@ def test_the_vendors_models_have_a_price_that_settings_override(repo: Repo) -> N
     assert done.json["usage"]["cost_usd"] == 0
 
 
-def test_the_embedded_model_costs_nothing(repo: Repo) -> None:
+def test_the_embedded_model_costs_nothing(new_repo: NewRepo) -> None:
+    repo = new_repo(play.CALC)
     assert repo.task("--max-cost", "1", "--model", "repair", "make the failing tests pass").code == 0

@@ -120,16 +120,27 @@ def test_code_in_another_language_is_tried_the_same_way(new_repo: NewRepo) -> No
     assert ("total > 100", "true") not in found
 
 
-def test_a_linter_before_the_tests_hides_no_mutant(new_repo: NewRepo) -> None:
+_LINT_FIRST = {
+    "before the script": {"pretest": "node lint.js", "test": "node --test"},
+    "in the script": {"test": "node lint.js && node --test | cat"},
+    "in scripts that it calls": {"test": "npm run lint && npm run unit", "unit": "node --test"},
+    "and a build that the tests need": {"test": "npm run lint && npm run build && node --test"},
+}
+
+
+@pytest.mark.parametrize("scripts", _LINT_FIRST.values(), ids=_LINT_FIRST)
+def test_a_linter_before_the_tests_hides_no_mutant(new_repo: NewRepo, scripts: dict[str, str]) -> None:
     if not shutil.which("npm"):
         pytest.skip("runs npm")
     lint = "process.exit(require('fs').readFileSync('rates.js', 'utf8').includes('total * 2') ? 0 : 1)\n"
     test = "const test = require('node:test');\nconst assert = require('node:assert');\n"
-    test += "test('rate', () => assert.strictEqual(require('./rates.js')(2), 4));\n"
-    scripts = {"pretest": "node lint.js", "test": "node --test"}
+    place = "built" if "build" in scripts["test"] else "rates"
+    test += f"test('rate', () => assert.strictEqual(require('./{place}.js')(2), 4));\n"
+    scripts = {**scripts, "lint": "node lint.js", "build": "cp rates.js built.js"}
     start = "module.exports = (total) => {\n  return total * 2;\n};\n"
     files = {"package.json": json.dumps({"scripts": scripts}), "lint.js": lint, "rates.test.js": test}
-    repo = new_repo({**files, "rates.js": start})
+    repo = new_repo({**files, "rates.js": start, ".gitignore": "built.js\n"})
+    repo.write({"built.js": start})
     repo.write({"rates.js": start.replace("  return", "  if (total < 0) return 0;\n  return")})
     done = repo.run("verify", "--mutants", "--json")
     assert done.code == 4, done.err

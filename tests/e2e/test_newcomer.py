@@ -35,7 +35,7 @@ exec {git} "$@"
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(play.CALC)
+    return new_repo(play.QUICK)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.support.repo import Done, NewRepo, Repo
 @pytest.fixture
 def paused(new_repo: NewRepo) -> Repo:
     """A repository with a task of this user that waits after its planning."""
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     assert repo.task("--pause-after", "planning", play.WHOLE_CREW, script=play.mending()).code == 75
     return repo
 
@@ -65,7 +65,7 @@ def test_one_without_a_record_neither_and_the_user_may_begin_it_anew(paused: Rep
 
 
 def test_what_it_allows_itself_is_left_behind(new_repo: NewRepo, tmp_path: Path) -> None:
-    mine = new_repo(play.CALC)
+    mine = new_repo(play.QUICK)
     limits = ("--max-iterations", "900", "--pause-after", "planning", "--skip-check", "lint", "--reason", "x")
     mine.task(play.WHOLE_CREW, *limits, script=play.mending())
     repo = brought(mine, tmp_path / "other")
@@ -76,7 +76,7 @@ def test_what_it_allows_itself_is_left_behind(new_repo: NewRepo, tmp_path: Path)
 @pytest.fixture
 def asking(new_repo: NewRepo) -> Repo:
     """A repository with a task of this user that waits for the approval of a command."""
-    mine = new_repo(play.CALC)
+    mine = new_repo(play.QUICK)
     mine.home.joinpath(".claude").mkdir()
     rule = {"permissions": {"ask": ["Bash(touch *)"]}}
     mine.home.joinpath(".claude/settings.json").write_text(json.dumps(rule))
@@ -158,13 +158,13 @@ def test_a_repository_that_was_moved_goes_on(paused: Repo, tmp_path: Path) -> No
 
 
 def test_where_nothing_of_the_users_can_be_written_a_task_runs_all_the_same(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     (repo.home / ".config").write_text("no folder")
     assert repo.task(script=play.mending()).code == 0
 
 
 def test_a_foreign_task_cannot_leave_the_sandbox_out_of_its_replay(new_repo: NewRepo, tmp_path: Path) -> None:
-    mine, marker = new_repo(play.CALC), tmp_path / "marker"
+    mine, marker = new_repo(play.QUICK), tmp_path / "marker"
     script = play.mending(
         play.turn(play.call("Bash", command=f"echo x >> {marker}; true")), evidence="ev-0003"
     )

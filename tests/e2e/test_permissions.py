@@ -28,7 +28,7 @@ ORDINARY = ("git status --short | head -5", "ls -la; pwd", "for f in *.py; do wc
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    return Repo(tmp_path / "repo", tmp_path / "home").write(play.CALC).commit()
+    return Repo(tmp_path / "repo", tmp_path / "home").write(play.QUICK).commit()
 
 
 @pytest.mark.parametrize("is_full", [True, False], ids=["bubblewrap", "without bubblewrap"])

@@ -48,7 +48,7 @@ Risks:
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(play.CALC)
+    return new_repo(play.QUICK)
 
 
 def assert_shown(text: str) -> None:

@@ -24,7 +24,7 @@ REVIEWED = {"match": {"agent": f"{NAME}:Code-Reviewer"}, "turns": [play.turn(tex
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(play.CALC)
+    return new_repo(play.QUICK)
 
 
 @pytest.fixture

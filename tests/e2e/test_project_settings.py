@@ -51,14 +51,14 @@ def test_once_it_is_trusted_all_of_it_counts_and_config_says_from_where(new_repo
 
 
 def test_the_command_line_has_the_last_word(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, FILE: "limits: {iterations: 2}\n"})
+    repo = new_repo({**play.QUICK, FILE: "limits: {iterations: 2}\n"})
     repo.run("trust", "--yes")
     repo.task("--max-iterations", "5", play.TEXT, script=play.mending())
     assert repo.state()["max_iterations"] == 5
 
 
 def test_untrusted_only_what_is_stricter_counts(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, FILE: SAYS + "  routes: {full: [verification]}\n"})
+    repo = new_repo({**play.QUICK, FILE: SAYS + "  routes: {full: [verification]}\n"})
     found = sources(repo)
     assert found["max_iterations"] == (2, FILE)
     assert found["surface"] == ({"add": ["fixtures/**"], "remove": []}, FILE)
@@ -78,7 +78,7 @@ def test_untrusted_only_what_is_stricter_counts(new_repo: NewRepo) -> None:
 
 
 def test_one_changed_byte_takes_the_trust_away(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, FILE: "checks: {tests: 'true'}\n"})
+    repo = new_repo({**play.QUICK, FILE: "checks: {tests: 'true'}\n"})
     repo.run("trust", "--yes")
     assert sources(repo)["checks"][1] == FILE
     repo.write({FILE: "checks: {tests: 'true '}\n"})
@@ -104,14 +104,14 @@ NEVER = (
 
 
 def test_what_only_a_person_says_counts_for_nothing(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, FILE: "\n".join(NEVER)})
+    repo = new_repo({**play.QUICK, FILE: "\n".join(NEVER)})
     found = sources(repo)
     assert {found[line.partition(":")[0]][1] for line in NEVER} == {"default"}
 
 
 @pytest.mark.parametrize("line", [NEVER[0], NEVER[-4], NEVER[-1]])
 def test_what_only_a_person_says_is_an_error_once_trusted(new_repo: NewRepo, line: str) -> None:
-    repo = new_repo({**play.CALC, FILE: f"surface: {{}}\n{line}\n"})
+    repo = new_repo({**play.QUICK, FILE: f"surface: {{}}\n{line}\n"})
     key = line.partition(":")[0]
     found = repo.run("check")
     assert found.code == 2
@@ -126,7 +126,7 @@ def test_what_only_a_person_says_is_an_error_once_trusted(new_repo: NewRepo, lin
 
 def test_a_file_that_is_not_valid_is_not_trusted(new_repo: NewRepo) -> None:
     role = ".claude/agents/odd.md"
-    repo = new_repo({**play.CALC, FILE: f"{NEVER[0]}\n", role: "---\nname: [a]\n---\n"})
+    repo = new_repo({**play.QUICK, FILE: f"{NEVER[0]}\n", role: "---\nname: [a]\n---\n"})
     repo.write({".claude/test-command": "true\n"})
     refused = repo.run("trust", "--yes")
     assert refused.code == 2
@@ -146,7 +146,7 @@ def test_a_file_that_is_not_valid_is_not_trusted(new_repo: NewRepo) -> None:
 
 
 def test_a_task_does_not_begin_under_wrong_settings(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, FILE: f"{NEVER[0]}\n"})
+    repo = new_repo({**play.QUICK, FILE: f"{NEVER[0]}\n"})
     trust_as_it_is(repo)
     refused = repo.run("task", play.TEXT)
     assert refused.code == 2
@@ -166,7 +166,7 @@ def test_a_task_does_not_begin_under_wrong_settings(new_repo: NewRepo) -> None:
     ],
 )
 def test_a_wrong_value_is_named_with_its_line(new_repo: NewRepo, text: str, said: str) -> None:
-    repo = new_repo({**play.CALC, FILE: text})
+    repo = new_repo({**play.QUICK, FILE: text})
     trust_as_it_is(repo)
     refused = repo.run("verify")
     assert refused.code == 2
@@ -176,7 +176,7 @@ def test_a_wrong_value_is_named_with_its_line(new_repo: NewRepo, text: str, said
 
 
 def test_a_link_out_of_the_repository_says_nothing(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     (repo.home / "mine.yaml").write_text("limits: {iterations: 1}\n")
     (repo.root / ".claude").mkdir(exist_ok=True)
     (repo.root / FILE).symlink_to(repo.home / "mine.yaml")

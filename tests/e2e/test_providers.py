@@ -19,7 +19,7 @@ TIERS = ("--model", "openai/small-1")
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(play.CALC)
+    return new_repo(play.QUICK)
 
 
 def chat(repo: Repo, server: MessagesServer, *words: str, **settings: Any) -> Done:
@@ -50,7 +50,7 @@ def outcome(repo: Repo, done: Done) -> dict[str, Any]:
 def test_an_honest_crew_leaves_what_it_leaves_at_the_messages_api(tmp_path: Path, *, stream: bool) -> None:
     left = []
     for name, run, policy in (("messages", live, honest), ("chat", chat, honest_chat)):
-        repo = Repo(tmp_path / name, tmp_path / f"{name}-home").write(play.CALC).commit()
+        repo = Repo(tmp_path / name, tmp_path / f"{name}-home").write(play.QUICK).commit()
         with serving(policy=policy) as server:
             done = run(repo, server, "--json", play.WHOLE_CREW, stream=stream)
         assert done.code == 0, done.err
@@ -156,7 +156,7 @@ def test_a_refusal_ends_it_in_the_words_of_the_model(repo: Repo) -> None:
 def test_parallel_calls_are_answered_and_the_recorded_replies_can_be_played_again(repo: Repo) -> None:
     reads = tuple(
         use("Read", {"file_path": path}, f"call_{number}")
-        for number, path in enumerate(("calc.py", "tests/test_calc.py"))
+        for number, path in enumerate(("calc.py", "tests/test_calc.sh"))
     )
     thoughtful = Chats("", reads, beside={"reasoning": "hm"})
     with serving(policy=faulty(thoughtful, turn=0)) as server:
@@ -167,7 +167,7 @@ def test_parallel_calls_are_answered_and_the_recorded_replies_can_be_played_agai
     assert [result["tool_call_id"] for result in (first, second)] == [call["id"] for call in reads]
     assert "def add" in first["content"]
     name = repo.folder.name
-    repo.write(play.CALC)
+    repo.write(play.QUICK)
     again = repo.task("--model", f"replay:{name}", play.TEXT)
     assert (done.code, again.code) == (0, 0), again.err
 
@@ -249,7 +249,8 @@ def test_what_is_missing_is_said_before_anything_is_asked(
     assert words in done.out + done.err
 
 
-def test_a_key_of_a_provider_alone_changes_nothing_for_repair(repo: Repo) -> None:
+def test_a_key_of_a_provider_alone_changes_nothing_for_repair(new_repo: NewRepo) -> None:
+    repo = new_repo(play.CALC)
     done = repo.task(env={"OPENAI_API_KEY": KEY})
     assert (done.code, repo.state()["model"]) == (0, "repair")
 

@@ -40,7 +40,7 @@ def head_of(repo: Repo) -> dict[str, Any]:
 def twins(tmp_path: Path) -> tuple[Repo, Repo]:
     """Two equal repositories; one script, so that the name of the model is the same in both."""
     one, other = (
-        Repo(tmp_path / name / "repo", tmp_path / "home").write(play.CALC).commit()
+        Repo(tmp_path / name / "repo", tmp_path / "home").write(play.QUICK).commit()
         for name in ("one", "other")
     )
     return one, other
@@ -89,7 +89,7 @@ def test_each_continues_reads_and_undoes_what_the_other_began(new_repo: NewRepo)
 
 
 def test_what_the_command_line_refuses_is_raised_with_its_code(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     code = """
 try:
     agentflow.run_task("explain it", model="script:nowhere.yaml")

@@ -59,7 +59,7 @@ def test_a_task_that_failed_twice_comes_to_the_same(new_repo: NewRepo) -> None:
 
 
 def test_what_a_person_answered_is_answered_again(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     head = "name: explorer\ndescription: d\ntools: [Read, AskUserQuestion]"
     repo.give_role("explorer", f"---\n{head}\nmetadata: {{agentflow-role: explorer}}\n---\nLook.\n")
     questions = [{"question": "Which?", "options": [{"label": "one"}, {"label": "two"}]}]
@@ -145,7 +145,7 @@ def stop_and_resume(repo: Repo, script: list[dict[str, Any]], at: Callable[[], b
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
 def test_a_task_that_was_stopped_and_resumed_comes_to_the_same(new_repo: NewRepo, sign: int) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     turns = [play.turn(play.call("Read", file_path="calc.py")), *SCRIPT[1]["turns"]]
     slow = [SCRIPT[0], {**SCRIPT[1], "turns": turns, "delay": 60}, *SCRIPT[2:]]
     stop_and_resume(repo, slow, lambda: len(repo.events("Asked")) == 2, sign)
@@ -154,7 +154,7 @@ def test_a_task_that_was_stopped_and_resumed_comes_to_the_same(new_repo: NewRepo
 
 
 def test_a_call_that_was_cut_off_is_why_a_resumed_task_differs(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     bash = play.turn(play.call("Bash", command="test -e /nowhere || sleep 5"))
     script = play.mending(bash, evidence="ev-0002")
 
@@ -180,7 +180,7 @@ def swapped(repo: Repo, kind: str) -> None:
 
 @pytest.mark.parametrize(("kind", "code"), [("ToolFinished", 0), ("RunStarted", 1)])
 def test_only_calls_of_one_turn_may_end_in_another_order(new_repo: NewRepo, kind: str, code: int) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     reads = play.turn(play.call("Read", file_path="calc.py"), play.call("Read", file_path="test_calc.py"))
     explorer = {**play.findings(), "turns": [reads, *play.findings()["turns"]]}
     assert repo.task(script=[explorer, *SCRIPT[1:]]).code == 0

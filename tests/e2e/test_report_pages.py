@@ -196,7 +196,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(hostile: Repo, tmp_p
 
 
 def test_a_task_that_waits_has_a_page_that_says_how_to_decide_and_no_report_yet(tmp_path: Path) -> None:
-    repo = Repo(tmp_path / "a repository", tmp_path / "home").write(play.CALC).commit()
+    repo = Repo(tmp_path / "a repository", tmp_path / "home").write(play.QUICK).commit()
     found = [{"claim": EVIL, "path": "calc.py", "line": 2}]
     explored = play.call("SubmitFindings", summary=EVIL, findings=found, open_questions=[EVIL])
     steps = [{"title": EVIL, "files": [EVIL]}]

@@ -54,7 +54,7 @@ ROUTES = [
 def test_a_change_runs_the_roles_of_its_route_and_the_checks(
     new_repo: NewRepo, text: str, complexity: str, roles: str
 ) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     wanted = roles.split()
     done = repo.task(text, "--sequential", "--yes", script=[PARTS[name] for name in wanted])
     assert (done.code, acted(repo)) == (0, wanted), done.err
@@ -70,7 +70,7 @@ def test_a_change_runs_the_roles_of_its_route_and_the_checks(
 def test_explorer_and_planner_work_where_a_person_asks_for_the_plan(
     new_repo: NewRepo, switches: tuple[str, ...]
 ) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     done = repo.task("--no-input", *switches, "fix add in calc.py", script=list(PARTS.values()))
     way = ["explorer", "planner", "implementer"] if switches == ("--plan",) else ["explorer", "planner"]
     assert (done.code, acted(repo)) == (0 if len(way) == 3 else 75, way), done.err
@@ -95,12 +95,12 @@ def test_the_built_in_engine_needs_no_role_but_the_implementer(new_repo: NewRepo
 def test_other_words_take_one_of_these_routes(
     new_repo: NewRepo, text: str, complexity: str, roles: str
 ) -> None:
-    found = new_repo(play.CALC).run("route", text, "--json").json
+    found = new_repo(play.QUICK).run("route", text, "--json").json
     assert (found["class"], found["steps"]) == (complexity, roles.split())
 
 
 def test_a_question_is_answered_by_one_run_and_nothing_else(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     done = repo.task("where is", "add defined?", script=[play.findings()])
     assert (done.code, acted(repo)) == (0, ["explorer"])
     assert done.out.startswith("found\n")
@@ -125,7 +125,7 @@ def test_a_question_is_answered_by_one_run_and_nothing_else(new_repo: NewRepo) -
     ],
 )
 def test_what_only_reads_leaves_a_document(new_repo: NewRepo, text: str, name: str, roles: str) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     script = [play.findings(), review("NEEDS_CHANGES", issue("swallows errors"))]
     done = repo.task(text, "--json", script=script)
     assert (done.code, acted(repo)) == (0, roles.split()), done.err
@@ -148,7 +148,7 @@ def sections(repo: Repo) -> dict[str, str]:
 
 
 def test_a_report_says_what_to_do(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     summary = "They need jitter.\n\n**Recommendations:**\n- retry with jitter\n- # not a heading\n"
     found = play.findings()["turns"][-1]["tools"][0]["input"]
     submits = play.turn(play.call("SubmitFindings", **{**found, "summary": summary}))
@@ -161,7 +161,7 @@ def test_a_report_says_what_to_do(new_repo: NewRepo) -> None:
 
 
 def test_a_section_that_is_empty_says_so(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     assert repo.task("research retries", script=[play.findings()]).code == 0
     said = sections(repo)
     assert list(said) == SECTIONS
@@ -171,7 +171,7 @@ def test_a_section_that_is_empty_says_so(new_repo: NewRepo) -> None:
 
 @pytest.mark.parametrize("summary", [" ", "N/A", "found"])
 def test_research_without_findings_is_no_answer(new_repo: NewRepo, summary: str) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     nothing = play.turn(play.call("SubmitFindings", summary=summary, findings=[], open_questions=[]))
     done = repo.task("research retries", script=[play.role("explorer", nothing)])
     assert (done.code, repo.state()["status"]) == (1, "failed")
@@ -179,7 +179,7 @@ def test_research_without_findings_is_no_answer(new_repo: NewRepo, summary: str)
 
 
 def test_a_change_larger_than_its_route_gets_the_judges_it_needs(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     writes = [
         play.turn(play.call("Write", file_path=f"m{number}.py", content="# nothing yet\n"))
         for number in range(5)
@@ -200,7 +200,7 @@ def test_a_change_larger_than_its_route_gets_the_judges_it_needs(new_repo: NewRe
 def test_a_plan_can_raise_the_class_and_never_lower_it(
     new_repo: NewRepo, steps: list[dict[str, Any]]
 ) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     wide = play.turn(play.call("SubmitPlan", summary="plan", steps=steps, acceptance=[], risks=[]))
     script = [play.findings(), play.role("planner", wide), MEND, review(), play.verified("ev-0002")]
     assert repo.task("--yes", play.WHOLE_CREW, script=script).code == 0
@@ -209,7 +209,7 @@ def test_a_plan_can_raise_the_class_and_never_lower_it(
 
 
 def test_a_failed_check_decides_without_asking_a_judge(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     worse = play.role("implementer", *play.edit("calc.py", "2 * a", "3 * a"), play.submit("calc.py"))
     done = repo.task("refactor add", "--max-iterations", "1", "--json", script=[worse, review()])
     assert (done.code, acted(repo)) == (3, ["implementer"])
@@ -244,7 +244,7 @@ def test_a_review_cannot_be_outvoted_and_ends_with_the_iterations(new_repo: NewR
 
 
 def test_a_complex_task_is_not_verified_without_a_review(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     script = [play.plan("calc.py"), MEND, play.verified("ev-0002")]
     done = repo.task("refactor add", "--json", script=script)
     assert (done.code, done.json["caveats"]) == (4, ["not_reviewed"])
@@ -252,7 +252,7 @@ def test_a_complex_task_is_not_verified_without_a_review(new_repo: NewRepo) -> N
 
 
 def test_leaving_the_review_out_is_a_caveat(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     script = [play.plan("calc.py"), MEND, play.verified("ev-0002")]
     done = repo.task("refactor add", "--no-review", "--json", script=script)
     assert (done.code, done.json["caveats"]) == (4, ["not_reviewed"])
@@ -281,14 +281,14 @@ def test_review_and_verification_run_side_by_side_on_one_tree_unless_in_sequence
 
 
 def test_what_fails_its_checks_is_not_tried_any_further(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     worse = play.role("implementer", *play.edit("calc.py", "2 * a", "3 * a"), play.submit("calc.py"))
     assert repo.task("fix add in calc.py", "--max-iterations", "1", script=[worse]).code == 3
     assert repo.state()["probes"] is None
 
 
 def test_an_empty_reply_is_asked_for_once_more(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     broken = {"match": {"role": "verifier"}, "turns": [{"error": 529}]}
     done = repo.task(script=[play.findings(), play.plan("calc.py"), MEND, broken, play.verified("ev-0002")])
     assert done.code == 0, done.err
@@ -297,7 +297,7 @@ def test_an_empty_reply_is_asked_for_once_more(new_repo: NewRepo) -> None:
 
 
 def test_a_half_made_change_is_put_before_a_person(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     half = play.role("implementer", *play.MENDED, {"error": 529})
     done = repo.task("fix add in calc.py", "--json", script=[half])
     (pending,) = done.json["pending"]
@@ -316,7 +316,7 @@ def test_a_half_made_change_is_put_before_a_person(new_repo: NewRepo) -> None:
 
 
 def test_who_goes_on_after_a_half_made_change_is_told_of_it(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     half = play.role("implementer", *play.MENDED, {"error": 529})
     rest = play.role("implementer", play.turn(play.call("Read", file_path="calc.py")), play.submit("calc.py"))
     assert repo.task("fix add in calc.py", script=[half, rest]).code == 75
@@ -327,7 +327,7 @@ def test_who_goes_on_after_a_half_made_change_is_told_of_it(new_repo: NewRepo) -
 
 
 def test_the_ledger_says_truthfully_that_nothing_had_to_be_asked(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     assert repo.task("fix add in calc.py", script=[MEND]).code == 0
     report = (repo.folder / "report.md").read_text()
     assert "## Intent\n- goal: fix add in calc.py\n- gaps: none" in report

@@ -369,13 +369,12 @@ class PagesTest(SimpleTestCase):
     [
         ("", {"shop/tests.py": DJANGO_TESTS}, "shop.tests"),
         (
-            "",
+            "backend/",
             {"shop/tests/__init__.py": "", "shop/tests/test_pages.py": DJANGO_TESTS},
             "shop.tests.test_pages",
         ),
-        ("backend/", {"shop/tests.py": DJANGO_TESTS}, "shop.tests"),
     ],
-    ids=["a module", "a package", "a folder below"],
+    ids=["a module", "a package in a folder below"],
 )
 def test_the_tests_of_django_run_by_its_own_settings(
     new_repo: NewRepo, place: str, files: dict[str, str], module: str

@@ -37,7 +37,7 @@ def looking(*, refuse: bool) -> Callable[[Asked], Answer]:
 
 def test_an_image_is_sent_and_left_out_where_it_is_refused(new_repo: NewRepo) -> None:
     for refuse in (False, True):
-        repo = new_repo(play.CALC)
+        repo = new_repo(play.QUICK)
         (repo.root / "a.png").write_bytes(PNG)
         repo.commit()
         with serving(policy=looking(refuse=refuse)) as server:

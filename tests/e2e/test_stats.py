@@ -10,7 +10,7 @@ from tests.unit.pages.test_stats import a_reply, a_run, record
 
 
 def test_tasks_are_counted_in_tables_pictures_and_json(tmp_path: Path) -> None:
-    repo = Repo(tmp_path / "a repository", tmp_path / "home").write(play.CALC).commit()
+    repo = Repo(tmp_path / "a repository", tmp_path / "home").write(play.QUICK).commit()
     assert "there is no task in this repository" in repo.run("stats").out
     ends = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT, Status.ANSWERED, Status.LIMIT, None)
     for number, status in enumerate(ends):

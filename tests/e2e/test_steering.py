@@ -10,7 +10,7 @@ from tests.support.repo import Recorded, Repo, eventually
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    files = {**play.CALC, ".gitignore": "*.log\n"}
+    files = {**play.QUICK, ".gitignore": "*.log\n"}
     return Repo(tmp_path / "a repository", tmp_path / "home").write(files).commit()
 
 

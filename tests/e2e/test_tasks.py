@@ -56,7 +56,7 @@ def test_the_same_list_for_programs(done: Repo) -> None:
 
 
 def test_a_repository_without_tasks_has_an_empty_list(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     assert "there is no task" in repo.run("tasks").out
     assert repo.run("tasks", "--json").json == []
     assert not (repo.root / ".claude").exists()
@@ -158,7 +158,7 @@ def test_an_unknown_id_is_answered_with_the_newest_one_or_ones(done: Repo) -> No
 
 
 def test_resume_says_which_task_it_goes_on_with(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     waits = paused(repo)
     resumed = repo.run("resume")
     assert resumed.code == 0, resumed.err
@@ -190,7 +190,7 @@ ASKS = [
 
 
 def test_an_answer_goes_to_the_newest_task_that_asks(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     assert repo.task(QUESTION, script=ASKS).code == 75
     asks = repo.folder.name
     later(repo.folder, "20250102T030405Z-beef")
@@ -201,7 +201,7 @@ def test_an_answer_goes_to_the_newest_task_that_asks(new_repo: NewRepo) -> None:
 
 
 def test_an_answer_without_words_asks_for_them(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     assert repo.task(QUESTION, script=ASKS).code == 75
     refused = repo.run("answer", repo.folder.name)
     assert refused.code == 2
@@ -209,7 +209,7 @@ def test_an_answer_without_words_asks_for_them(new_repo: NewRepo) -> None:
 
 
 def test_a_command_about_the_newest_of_no_tasks_is_refused(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     for command in ("undo", "replay", "cancel", "resume"):
         refused = repo.run(command)
         assert (refused.code, refused.out) == (2, "")

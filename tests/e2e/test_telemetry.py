@@ -76,7 +76,7 @@ def attributes(span: Any) -> dict[str, Any]:
 
 def test_a_trace_nests_as_the_task_does_and_holds_no_content(new_repo: NewRepo) -> None:
     with collecting() as (found, endpoint):
-        done = mend(new_repo(play.CALC), OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
+        done = mend(new_repo(play.QUICK), OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
     assert done.code == 0, done.err
     spans = {span.span_id: span for span in found.spans}
     (whole,) = found.named("invoke_workflow agentflow")
@@ -108,7 +108,7 @@ def test_content_is_sent_where_it_is_asked_for_and_a_trace_around_the_task_is_jo
     around = "0af7651916cd43dd8448eb211c80319c"
     with collecting() as (found, endpoint):
         mend(
-            new_repo(play.CALC),
+            new_repo(play.QUICK),
             OTEL_EXPORTER_OTLP_ENDPOINT=endpoint,
             OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT="true",
             TRACEPARENT=f"00-{around}-b7ad6b7169203331-01",
@@ -118,7 +118,7 @@ def test_content_is_sent_where_it_is_asked_for_and_a_trace_around_the_task_is_jo
 
 
 def test_a_collector_that_is_away_changes_no_result_and_is_told_in_one_line(new_repo: NewRepo) -> None:
-    done = mend(new_repo(play.CALC), OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    done = mend(new_repo(play.QUICK), OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
     assert done.code == 0
     assert done.err.count("telemetry was not sent") == 1
     assert "Traceback" not in done.err
@@ -126,5 +126,5 @@ def test_a_collector_that_is_away_changes_no_result_and_is_told_in_one_line(new_
 
 def test_nothing_is_sent_unless_it_is_asked_for(new_repo: NewRepo) -> None:
     with collecting() as (found, endpoint):
-        mend(new_repo(play.CALC), OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, OTEL_SDK_DISABLED="true")
+        mend(new_repo(play.QUICK), OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, OTEL_SDK_DISABLED="true")
     assert found.raw == b""

@@ -9,7 +9,7 @@ STEPS = [
     {"id": 1, "content": "mend add", "status": "in_progress"},
     {"id": 2, "content": "look again", "status": "pending"},
 ]
-GREEN = play.turn(play.call("Bash", command="python3 -m unittest discover tests"))
+GREEN = play.turn(play.call("Bash", command="make test"))
 
 
 def todos(*items: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def results(repo: Repo, name: str, tool: str) -> list[tuple[str, bool]]:
 
 
 def test_the_implementer_ends_the_current_todo_with_the_evidence_of_a_command(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     updates = [play.turn(play.call("TodoUpdate", status="done", evidence="ev-0002"))]
     repo.task(script=crew([todos(*STEPS)], *updates))
     implementer = run_of(repo, "implementer")
@@ -61,7 +61,7 @@ WRONG = (
 
 
 def test_a_wrong_update_changes_nothing(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     repo.task(
         script=crew([todos(*STEPS)], *(play.turn(play.call("TodoUpdate", **given)) for given, _ in WRONG))
     )
@@ -74,7 +74,7 @@ def test_a_wrong_update_changes_nothing(new_repo: NewRepo) -> None:
 
 
 def test_the_implementer_cannot_rewrite_the_list(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     repo.task(script=crew([todos(*STEPS)], todos({"content": "mine", "status": "in_progress"})))
     ((content, is_error),) = results(repo, "implementer", "TodoWrite")
     assert is_error
@@ -83,7 +83,7 @@ def test_the_implementer_cannot_rewrite_the_list(new_repo: NewRepo) -> None:
 
 
 def test_a_list_that_breaks_a_rule_leaves_the_one_before(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     two = [{**step, "status": "in_progress"} for step in STEPS]
     repo.task(script=crew([todos(*STEPS), todos(*two), todos({"content": "a", "status": "completed"})]))
     assert results(repo, "planner", "TodoWrite")[1:] == [
@@ -94,7 +94,7 @@ def test_a_list_that_breaks_a_rule_leaves_the_one_before(new_repo: NewRepo) -> N
 
 
 def test_only_what_changed_is_told(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     third = {"id": 7, "content": "third", "status": "pending"}
     repo.task(script=crew([todos(*STEPS), todos(STEPS[0], third), todos(STEPS[0], third)]))
     told = [(each["added"], each["changed"], each["removed"]) for each in repo.events("PlanChanged")]
@@ -102,14 +102,14 @@ def test_only_what_changed_is_told(new_repo: NewRepo) -> None:
 
 
 def test_without_todos_the_implementer_is_offered_no_tool_for_them(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     repo.task(script=crew([]))
     assert not {"TodoWrite", "TodoUpdate"} & run_of(repo, "implementer").tools
     assert "Todos" not in run_of(repo, "implementer").head["system"]
 
 
 def test_after_ten_turns_the_planner_is_reminded_behind_all_that_was_said(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     looks = [play.turn(play.call("Read", file_path="calc.py")) for _ in range(11)]
     repo.task(script=crew([todos(*STEPS), *looks]))
     planner = run_of(repo, "planner")

@@ -134,7 +134,7 @@ def submission(name: str, **given: Any) -> dict[str, Any]:
 def default_route(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     """A task in which the four roles of the default route each try everything."""
     folder = tmp_path_factory.mktemp("tools")
-    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
+    repo = Repo(folder / "repo", folder / "home").write(play.QUICK).commit()
     script = [
         acting("explorer", submission("explorer")),
         acting("planner", submission("planner")),
@@ -149,7 +149,7 @@ def default_route(tmp_path_factory: pytest.TempPathFactory) -> Repo:
 def with_reviewer(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     """A task in which the shipped reviewer judges: no route of this version runs it by its own name."""
     folder = tmp_path_factory.mktemp("reviewer")
-    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
+    repo = Repo(folder / "repo", folder / "home").write(play.QUICK).commit()
     shipped = (AGENTS / "reviewer.md").read_text("utf-8")
     repo.give_role("reviewer", shipped.replace("agentflow-role: reviewer", "agentflow-role: verifier"))
     judge = acting(

@@ -87,7 +87,7 @@ def traced(new_repo: NewRepo) -> list[Span]:
         play.role("implementer", *work),
         play.verified("ev-0003"),
     ]
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     done = repo.task("--no-sandbox", play.WHOLE_CREW, script=script)
     assert done.code == 0, done.out + done.err
     return list(spans(repo.events()))

@@ -71,7 +71,7 @@ def test_a_report_that_somebody_changed_is_not_sealed_by_undoing(done: Repo) -> 
 
 
 def test_a_task_that_goes_on_after_it_was_undone_is_not_undone(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     script = play.mending(play.turn(play.call("Write", file_path="new.txt", content="x\n")))
     assert (
         repo.task("make the failing tests pass", "--pause-after", "implementation", script=script).code == 75
@@ -113,7 +113,7 @@ def test_what_cannot_be_marked_as_undone_is_not_undone(done: Repo) -> None:
 
 
 def test_nothing_to_undo_is_nothing_undone(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     repo.task("explain add", script=[play.findings()])
     for _ in range(2):
         assert repo.run("undo", task_id(repo), "--json").json["state"] == "nothing_to_undo"
@@ -122,7 +122,7 @@ def test_nothing_to_undo_is_nothing_undone(new_repo: NewRepo) -> None:
 def test_what_the_user_changed_while_a_task_waited_is_not_undone_after_it_was_cancelled(
     new_repo: NewRepo,
 ) -> None:
-    repo = new_repo({**play.CALC, "notes.txt": "old\n"})
+    repo = new_repo({**play.QUICK, "notes.txt": "old\n"})
     paused = repo.task(
         "--pause-after", "implementation", "make the failing tests pass", script=play.mending()
     )

@@ -158,7 +158,7 @@ def searcher(asked: Asked) -> Answer:
 def test_the_provider_searches_pauses_and_goes_on_and_its_blocks_go_back_as_they_came(
     new_repo: NewRepo, stream: str
 ) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     asked = searching(repo, searcher, f"{SEARCHES}stream: {stream}\n")
     _, second, third = (each.body["messages"] for each in asked)
     assert {"type": "web_search_20250305", "name": "web_search", "max_uses": 5} in asked[0].body["tools"]
@@ -181,7 +181,7 @@ def test_the_provider_searches_pauses_and_goes_on_and_its_blocks_go_back_as_they
 
 
 def test_searches_count_against_the_limit_of_the_role(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     endless = tuple(
         block
         for number in range(8)
@@ -199,20 +199,20 @@ def test_searches_count_against_the_limit_of_the_role(new_repo: NewRepo) -> None
 
 
 def test_an_endpoint_that_is_not_known_to_search_is_not_offered_it(new_repo: NewRepo) -> None:
-    asked = searching(new_repo(play.CALC), lambda _: Plays((use("SubmitFindings", FOUND),)), OPEN)
+    asked = searching(new_repo(play.QUICK), lambda _: Plays((use("SubmitFindings", FOUND),)), OPEN)
     assert "web_search" not in asked[0].tools
     assert "WebFetch" in asked[0].tools
 
 
 def test_a_gateway_that_calls_the_search_as_a_tool_of_ours_is_told(new_repo: NewRepo) -> None:
     call_then_end = [Plays((use("WebSearch", {"query": "x"}),)), Plays((use("SubmitFindings", FOUND),))]
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     asked = searching(repo, lambda asked: call_then_end[asked.turn])
     assert "run only by the model's provider" in asked[1].body["messages"][2]["content"][0]["content"]
 
 
 def test_the_tools_that_there_are_say_so(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     closed = {tool["name"]: tool["roles"] for tool in repo.run("tools", "list", "--json").json}
     assert closed["WebSearch"] == closed["WebFetch"] == []
     config(repo, SEARCHES)

@@ -35,7 +35,7 @@ def told(finished: Repo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[t
 @pytest.fixture
 def asking(new_repo: NewRepo) -> Repo:
     """A repository whose task waits for an approval of an edit."""
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     (repo.home / ".claude").mkdir()
     (repo.home / ".claude/settings.json").write_text('{"permissions": {"ask": ["Edit(calc.py)"]}}')
     assert repo.task(script=play.mending()).code == 75
@@ -194,7 +194,7 @@ def test_without_the_extra_one_line_says_how_to_install_it(done: Repo, tmp_path:
 
 
 def test_a_running_task_of_another_process_is_followed_to_its_end(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, ".gitignore": "*.log\n"})
+    repo = new_repo({**play.QUICK, ".gitignore": "*.log\n"})
     script = play.crew(PAUSE, *play.MENDED, play.submit("calc.py"), evidence="ev-0003")
     with serve_page(repo) as page, page.follow() as tasks, repo.start_task(script) as process:
         assert "running" in tasks.wait_for(play.WHOLE_CREW)
@@ -213,7 +213,7 @@ def test_a_running_task_of_another_process_is_followed_to_its_end(new_repo: NewR
 
 
 def test_a_killed_task_is_shown_and_goes_on_from_the_page(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, ".gitignore": "*.log\n"})
+    repo = new_repo({**play.QUICK, ".gitignore": "*.log\n"})
     script = play.crew(PAUSE, *play.MENDED, play.submit("calc.py"), evidence="ev-0002")
     with serve_page(repo) as page, repo.start_task(script) as process:
         eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")))
@@ -253,7 +253,7 @@ def test_approved_on_the_page_the_call_is_made_and_the_task_ends(asking: Repo) -
 
 
 def test_a_task_in_a_worktree_is_listed_and_decided_on_the_page_of_the_repository(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     (repo.home / ".claude").mkdir()
     (repo.home / ".claude/settings.json").write_text('{"permissions": {"ask": ["Edit(calc.py)"]}}')
     assert repo.task(play.WHOLE_CREW, "--worktree", script=play.mending()).code == 75
@@ -331,7 +331,7 @@ def test_a_question_is_answered_on_the_page(new_repo: NewRepo) -> None:
 
 def test_what_models_files_and_commands_say_is_text(new_repo: NewRepo) -> None:
     name = f"{IMAGE.replace('/', '')}.py"
-    repo = new_repo({**play.CALC, name: "x = 1\n"})
+    repo = new_repo({**play.QUICK, name: "x = 1\n"})
     shout = play.turn(
         play.call("Bash", command=f"echo '{SCRIPT}'; printf '\\033[31m{IMAGE}'"), text=f"{SCRIPT}{ESCAPES}"
     )

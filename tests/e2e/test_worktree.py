@@ -14,7 +14,7 @@ from tests.support.repo import Repo, eventually
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    made = Repo(tmp_path / "a repository", tmp_path / "home").write(play.CALC).commit()
+    made = Repo(tmp_path / "a repository", tmp_path / "home").write(play.QUICK).commit()
     made.git("config", "user.name", "t")
     made.git("config", "user.email", "t@localhost")
     return made
@@ -174,7 +174,7 @@ def test_an_approval_in_a_worktree_is_given_from_the_repository_and_commit_names
 
 
 def test_what_cannot_have_a_worktree_is_refused_and_nothing_stays_behind(tmp_path: Path) -> None:
-    repo = Repo(tmp_path / "a repository", tmp_path / "home").write(play.CALC)
+    repo = Repo(tmp_path / "a repository", tmp_path / "home").write(play.QUICK)
     model = repo.scripted(play.mending())
     empty = repo.run("task", play.WHOLE_CREW, "--worktree", "--model", model)
     assert empty.code == 2
@@ -201,7 +201,7 @@ def test_what_cannot_have_a_worktree_is_refused_and_nothing_stays_behind(tmp_pat
 
 def test_a_worktree_that_came_with_the_repository_is_not_entered(repo: Repo, tmp_path: Path) -> None:
     """Its `.git` names a repository elsewhere, whose configuration nobody here wrote."""
-    other = Repo(tmp_path / "other", tmp_path / "home").write(play.CALC).commit()
+    other = Repo(tmp_path / "other", tmp_path / "home").write(play.QUICK).commit()
     task = "20300101T000000Z-beef"
     place = repo.root / ".claude/worktrees" / task
     other.git("worktree", "add", "-q", str(place))

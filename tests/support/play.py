@@ -117,4 +117,20 @@ LIGHT = {
 
 Its tests cannot be counted, so whoever mends it ends with 4.
 """
+QUICK = {
+    "calc.py": CALC["calc.py"],
+    "Makefile": LIGHT["Makefile"],
+    "tests/test_calc.sh": """\
+check() {
+    if grep -q "$2" calc.py; then echo "ok $1"; else echo "not ok $1"; failed=1; fi
+}
+failed=0
+echo 1..3
+check '1 - test_add' 'return a + b'
+check '2 - test_add_zero' 'return a '
+check '3 - test_double' 'return 2 [*] a'
+exit $failed
+""",
+}
+"""CALC with tests that can be counted and cost little: whoever mends it ends with 0, at half of the price."""
 GREEN = {**CALC, "calc.py": CALC["calc.py"].replace("a - b", "a + b")}

@@ -28,6 +28,10 @@ SECRETS = (
     "gho_" + "aB3d" * 9,
     "github_pat_" + "11AB_" * 8,
     "xoxb-" + "1234567890-abcdef",
+    "glpat-" + "aB3-" * 5,
+    "sk_live_" + "aB3d" * 6,
+    "AIza" + "aB3d_" * 7,
+    "hf_" + "aB3d" * 9,
     PEM,
 )
 KEYS = {"ANTHROPIC_API_KEY": "my-own-key/with.signs", "ANTHROPIC_AUTH_TOKEN": "my-own-key/with"}
@@ -68,6 +72,30 @@ def test_a_secret_is_taken_out_and_nothing_else(secret: str, around: str) -> Non
 )
 def test_what_only_looks_a_little_like_one_stays(text: str) -> None:
     assert redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("the password is hunter2x", "the password is [REDACTED]"),
+        ("DB_PASSWORD='s3cr3t-pass' and more", "DB_PASSWORD='[REDACTED]' and more"),
+        ("api key: 0123456789abcdef.", "api key: [REDACTED]"),
+        ("Authorization: Bearer abcdef0123456789", "Authorization: Bearer [REDACTED]"),
+        ("postgres://shop:hunter2@db.local/shop", "postgres://shop:[REDACTED]@db.local/shop"),
+        (f"jwt eyJ{'aB3' * 5}.eyJ{'aB3' * 5}.{'aB3_' * 5}", "jwt [REDACTED]"),
+        ("use qwertyuiopasdfgh", "use [REDACTED]"),
+        ("the token is refreshed hourly", "the token is refreshed hourly"),
+        ("the secret is in vault.py, line 12", "the secret is in vault.py, line 12"),
+        ("listens at http://localhost:8080/a@b", "listens at http://localhost:8080/a@b"),
+        ("tokens are counted by 1000", "tokens are counted by 1000"),
+    ],
+)
+def test_what_people_call_a_secret_goes_from_what_they_wrote(
+    text: str, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "qwertyuiopasdfgh")
+    assert redact.redact_prose(text) == kept
+    assert redact.redact_prose(kept) == kept
 
 
 def test_the_users_own_keys_go_whatever_they_look_like() -> None:

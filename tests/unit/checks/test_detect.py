@@ -420,6 +420,16 @@ RAW = [
         {TESTS: "make test"},
         ("cmake", "make"),
     ),
+    (
+        "CMake beside a Makefile, where CI runs ctest",
+        {
+            "CMakeLists.txt": "enable_testing()\n",
+            "Makefile": "test:\n\t./demo\n",
+            ".github/workflows/ci.yml": "jobs:\n  a:\n    steps:\n      - run: ctest --test-dir build\n",
+        },
+        {TESTS: "cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure"},
+        ("cmake", "make"),
+    ),
     ("CMake without tests", {"CMakeLists.txt": "project(a)\n"}, {}, ("cmake",)),
     ("a solution without tests", {"A.sln": "", "A/A.csproj": ""}, {}, ("dotnet",)),
     (

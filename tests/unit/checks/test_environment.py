@@ -10,6 +10,7 @@ from tests.unit.verdict.cases import LINT, TESTS, before
 UNABLE = {
     "a shell": (127, "sh: 1: eslint: not found\n", "eslint is not found"),
     "bash": (127, "bash: line 1: ruff: command not found\n", "ruff is not found"),
+    "a package manager": (127, "sh: 1: pnpm: not found\n", "pnpm is not found: npm install -g pnpm"),
     "make": (2, "make: jest: No such file or directory\nmake: *** [Makefile:2: test] Error 127\n", "jest"),
     "an old linter": (
         2,

@@ -8,9 +8,9 @@ import pytest
 from agentflow.checks.results import read_reports
 from agentflow.checks.run import execute
 from agentflow.core.evidence import Check, CheckName, CheckRun, TestCounts, TestOutcome
+from agentflow.runners.calls import add_reports
 from agentflow.runners.runner import make_results
 from agentflow.runners.scripts import find_watching
-from agentflow.runners.table import add_reports
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 RECORDED = Path(__file__).parents[1] / "runners/recorded"
@@ -54,11 +54,25 @@ ADDED = {
     ("npx vitest run", "true"): (
         "npx vitest run --reporter=default --reporter=json --outputFile.json=/s/runner.json"
     ),
-    ("npm test", "jest && eslint ."): "npm test",
+    ("npm test", "jest && eslint ."): (
+        'export PATH="$PWD/node_modules/.bin:$PATH" && jest --json --outputFile=/s/runner.json && eslint .'
+    ),
+    ("npm test", "eslint . && jest"): "npm test -- --json --outputFile=/s/runner.json",
+    ("npm test", "npm run unit"): "npm test -- -- --json --outputFile=/s/runner.json",
+    ("pnpm test", "pnpm unit"): "pnpm test -- --json --outputFile=/s/runner.json",
+    ("npm test", "tape 'test/*.js' | tap-spec"): (
+        """export PATH="$PWD/node_modules/.bin:$PATH" && tape 'test/*.js'"""
+    ),
+    ("npm test", "mocha --reporter spec test.js"): (
+        'export PATH="$PWD/node_modules/.bin:$PATH" && mocha test.js --reporter /s/mocha.cjs'
+    ),
+    ("npm test", "tape test.js | tee out; eslint ."): "npm test",
+    ("npm test", "npm test"): "npm test",
     ("npm test", "jest --json"): "npm test",
     ("npm test", "jest --watch"): "npm test",
     ("npm test", "echo jest"): "npm test",
-    ("npm test", "mocha"): "npm test",
+    ("npm test", "mocha"): "npm test -- --reporter /s/mocha.cjs",
+    ("npm test", "mocha --reporter ./own.js"): "npm test",
     ("make test", "jest"): "make test",
     ("bun run test", "bun test"): "bun run test --reporter=junit --reporter-outfile=/s/runner.xml",
     ("bun test src", ""): "bun test src --reporter=junit --reporter-outfile=/s/runner.xml",
@@ -70,7 +84,7 @@ ADDED = {
 
 @pytest.mark.parametrize(("command", "script"), ADDED)
 def test_a_script_that_is_one_run_of_a_known_runner_gets_a_report(command: str, script: str) -> None:
-    manifest = json.dumps({"scripts": {"test": script}})
+    manifest = json.dumps({"scripts": {"test": script, "unit": "c8 jest"}})
     assert add_reports(command, {"package.json": manifest}.__getitem__, Path("/s")) == ADDED[command, script]
 
 

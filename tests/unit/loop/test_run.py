@@ -253,3 +253,13 @@ def test_a_submission_changes_the_state_with_its_answer(stage: Stage) -> None:
     stage.play(submit())
     (answered,) = (entry for entry in stage.journal.entries if isinstance(entry, CallAnswered))
     assert (list(answered.changes), answered.submitted) == (["change"], True)
+
+
+def test_a_submission_behind_a_failed_edit_of_its_turn_waits(stage: Stage) -> None:
+    run = stage.play(
+        turn(call("Refusing", "a"), call("SubmitChange", **CHANGE)),
+        turn(call("Change", "a"), call("SubmitChange", **CHANGE)),
+    )
+    assert run.outcome is RunOutcome.SUBMITTED
+    assert run.turns == 2
+    assert stage.results[1].content.startswith("not submitted: Refusing in the same turn failed")

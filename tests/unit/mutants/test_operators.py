@@ -422,6 +422,14 @@ def test_the_head_of_a_function_is_no_code_that_nobody_tries(path: str) -> None:
     assert not any("f(" in row or " a" in row for row in list_untouched(path, text, lines))
 
 
+TYPED = "class A {\n  f(a: string | null): readonly string[] {\n    return g<string>(a);\n  }\n}\n"
+
+
+def test_types_of_typescript_are_no_code_that_nobody_tries_unless_a_decorator_is_told_them() -> None:
+    assert list_untouched("a.ts", TYPED, [2, 3]) == ()
+    assert ": readonly string[]" in list_untouched("a.ts", f"@Injectable()\n{TYPED}", [3, 4])
+
+
 def test_an_edit_counts_bytes_and_not_letters() -> None:
     text = "été = größe + b\n"
     assert find_edits("a.py", text)["+ → -"].apply(text) == "été = größe - b\n"

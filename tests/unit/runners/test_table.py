@@ -5,9 +5,9 @@ import pytest
 
 from agentflow.core.languages import LANGUAGES
 from agentflow.runners import table
-from agentflow.runners.table import find_named_runners, get_form, list_runners
+from agentflow.runners.table import find_named_runners, get_form, list_runners, tell_each_test
 
-WITHOUT_RUNNERS = {"fitting", "import_errors", "runner", "scripts", "selection", "table"}
+WITHOUT_RUNNERS = {"calls", "fitting", "import_errors", "runner", "scripts", "selection", "table"}
 
 
 def test_each_module_beside_the_table_has_runners() -> None:
@@ -29,7 +29,11 @@ def test_tests_are_found_by_the_manifests_of_their_language() -> None:
     [
         ("coverage run -m pytest", ["pytest"], ""),
         ("python3 manage.py test -v 2", ["unittest"], ""),
-        ("r=0; { go test ./...; } || r=1; { cargo test; } || r=1; exit $r", ["go", "cargo"], "{} NAME"),
+        (
+            "r=0; { go test ./...; } || r=1; { cargo test; } || r=1; exit $r",
+            ["go", "cargo"],
+            "{} TARGET -- NAME",
+        ),
         ("npx jest --ci", [], "{} FILE -t NAME"),
         ("make test", [], ""),
     ],
@@ -38,3 +42,8 @@ def test_a_command_shows_its_runners(command: str, names: list[str], form: str) 
     assert [each.name for each in find_named_runners(command)] == names
     if form:
         assert get_form(command.rpartition("{ ")[2]) == form
+
+
+def test_a_red_unit_test_of_rust_keeps_no_other_tests_from_running() -> None:
+    assert tell_each_test("A=1 cargo test --all -- x") == "A=1 cargo test --no-fail-fast --all -- x"
+    assert tell_each_test("cargo test --no-fail-fast") == "cargo test --no-fail-fast"

@@ -38,14 +38,18 @@ NARROWED: dict[str, tuple[str, dict[str, object], str]] = {
         f"r=0; {{ {PART} -k x; }} || r=1; (cd web && npm test -- -t x) || r=1; exit $r",
     ),
     "a package of Go": ("go test ./...", {"paths": ["pkg/a_test.go"]}, "go test ./pkg"),
-    "a test of Go": ("go test ./...", {"ids": ["example.com/m::TestA"]}, "go test ./... -run TestA"),
+    "a test of Go": ("go test ./...", {"ids": ["example.com/m::TestA"]}, "go test example.com/m -run TestA"),
     "names in a package": (
         "go test ./...",
         {"paths": ["pkg"], "pattern": "A|B"},
         "go test ./pkg -run 'A|B'",
     ),
-    "a test of cargo": ("cargo test", {"ids": ["m::tests::adds"]}, "cargo test tests::adds"),
-    "a class of Maven": ("mvn -q test", {"paths": ["src/CalcTest.java"]}, "mvn -q test -Dtest=CalcTest"),
+    "a test of cargo": ("cargo test", {"ids": ["m::tests::adds"]}, "cargo test -- tests::adds"),
+    "a class of Maven": (
+        "mvn -q test",
+        {"paths": ["src/CalcTest.java"]},
+        "mvn -q test -Dtest=CalcTest -Dsurefire.failIfNoSpecifiedTests=false",
+    ),
     "a file without a line": ("rspec", {"paths": ["a_test.rb"]}, "rspec a_test.rb"),
     "all": (PART, {}, PART),
 }
