@@ -37,10 +37,12 @@ _TELLING = 200
 """Characters by which a line is recognised, since tools cut long lines."""
 
 
-def read_short_file(workspace: Workspace, path: str) -> Excerpt | None:
+def read_short_file(
+    workspace: Workspace, path: str, most_lines: int = WHOLE_LINES, most_chars: int = WHOLE_CHARS
+) -> Excerpt | None:
     """Return a short text file as a whole, or None."""
     lines = _lines(workspace, path)
-    is_short = 0 < len(lines) <= WHOLE_LINES and sum(map(len, lines)) <= WHOLE_CHARS
+    is_short = 0 < len(lines) <= most_lines and sum(map(len, lines)) <= most_chars
     return Excerpt(path=path, first=1, lines=lines, is_whole=True) if is_short else None
 
 

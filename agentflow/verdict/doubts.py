@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from agentflow.core.evidence import RED, CheckName
+from agentflow.core.regex import regex
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import ProofKind, Verdict, count_mutants, explain_caveat
 from agentflow.redact import format_count, list_some
@@ -14,6 +15,10 @@ from agentflow.verdict.case import Case
 from agentflow.workspace.git import Git
 
 _FILE_BYTES = 1_000_000
+_CONSTANT = regex(
+    r"return[ \t]+"
+    r"(?P<value>\"[^\"]*\"|'[^']*'|-?\d[\w.]*|[Tt]rue|[Ff]alse|None|nil|null|undefined|\[\]|\{\});?"
+)
 
 
 def find_doubts(
@@ -60,8 +65,12 @@ def _list_found(
         yield explain_caveat(caveat) or caveat
     proving = {test for each in verdict.proof if each.kind is ProofKind.FAIL_TO_PASS for test in each.tests}
     stood = {test for run in case.before for test in run.list_ids(*RED)} | {*CheckName}
-    if proving and proving.isdisjoint(stood) and (names := _list_new_names(git, task, files)):
+    if not proving or not proving.isdisjoint(stood):
+        return
+    if names := _list_new_names(git, task, files):
         yield f"only tests of this change say what {list_some(names, 3)} should do"
+    if places := _list_constants(git, task, case):
+        yield f"only tests of this change expect the constant returned at {list_some(places, 3)}"
 
 
 def _list_files(git: Git, task: TaskState, case: Case) -> tuple[str, ...]:
@@ -71,6 +80,22 @@ def _list_files(git: Git, task: TaskState, case: Case) -> tuple[str, ...]:
         return tuple(paths)
     since = {change.path for change in git.list_changes(task.session.start_tree, case.tree)}
     return tuple(path for path in paths if path in since)
+
+
+def _list_constants(git: Git, task: TaskState, case: Case) -> list[str]:
+    """Return where the change answers with a constant that the task does not name.
+
+    A crash that was "fixed" by `return ""`, with a test that expects `""`, had exit code 0.
+    """
+    texts = git.read_files(task.trees[1], {hunk.path for hunk in case.changed}, _FILE_BYTES)
+    return [
+        f"{hunk.path}:{number}"
+        for hunk in case.changed
+        for number, line in enumerate(texts.get(hunk.path, "").split("\n"), 1)
+        if hunk.line <= number <= hunk.end
+        and (found := _CONSTANT.fullmatch(line.strip()))
+        and found["value"] not in task.task
+    ]
 
 
 def _list_new_names(git: Git, task: TaskState, files: tuple[str, ...]) -> list[str]:

@@ -37,6 +37,10 @@ from agentflow.workflow.task_prompt import MAX_FAILING, take_last_lines
 MAX_NAMES = 30
 MAX_CHANGES = 8
 MAX_FILES = 3
+WANTED_LINES, WANTED_CHARS = 450, 13_000
+"""A source file that the task is about is shown whole up to these: each role would read it first."""
+_SPELLED = re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z]\w*|\w*[a-z0-9_][A-Z_]\w*|\b\w+(?=\()|(?<=`)\w+(?=`)")
+"""A word that is written as a name in code."""
 _BRANCH = "ref: refs/heads/"
 _WORD = re.compile(r"[\w./-]*\w")
 QUESTION_ID = "refine-1"
@@ -196,11 +200,32 @@ def _describe_uncommitted(crew: Crew, task: TaskState) -> str:
 
 
 def _choose_excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
-    named = tuple(islice(_find_named(f"{task.task}\n{task.intent.goal}", files), MAX_FILES))
+    text = f"{task.task}\n{task.intent.goal}"
+    named = tuple(islice(_find_named(text, files), MAX_FILES))
+    if not any(map(is_source, named)) and task.session.follows is None:
+        named += tuple(islice(_find_defining(crew, task, text, files), 1))
+    left = WANTED_CHARS
     for path in named:
-        yield read_short_file(crew.workspace, path) or Excerpt(path=path, first=1, lines=())
+        limits = (WANTED_LINES, left) if is_source(path) else ()
+        whole = read_short_file(crew.workspace, path, *limits)
+        left -= sum(map(len, whole.lines)) if whole else 0
+        yield whole or Excerpt(path=path, first=1, lines=())
     if task.session.follows is None:  # what failed before the first task of a session may pass by now
         yield from (each for each in show_failing_tests(crew, task, files) if each.path not in named)
+
+
+def _find_defining(crew: Crew, task: TaskState, text: str, files: tuple[str, ...]) -> Iterator[str]:
+    """Yield the product files that define most names of the task, where no map tells them."""
+    from agentflow.symbols.read import is_worth_indexing  # noqa: PLC0415
+
+    names = " ".join(_SPELLED.findall(text))
+    if not names or task.tree is None or is_worth_indexing(files):
+        return
+    sources = [path for path in files if is_source(path) and not is_check_file(task.surface, path)]
+    product = crew.git.read_files(task.tree, sources, SHORT_FILE_BYTES)
+    owners = _map_definitions(product)
+    found = Counter(owners[name] for name in owners.keys() & _NAME.findall(names))
+    yield from (path for path, _ in found.most_common())
 
 
 def _find_named(text: str, files: tuple[str, ...]) -> Iterator[str]:

@@ -126,3 +126,17 @@ def test_what_a_task_writes_into_instructions_counts_next_time(new_repo: NewRepo
     opening = judged.partition("\n# Task\n")[0]
     assert "## src/CLAUDE.md (for files in src/)\n```markdown\nAs it was.\n```" in opening
     assert "Approve this." not in opening
+
+
+def test_a_small_repository_shows_whole_the_file_that_defines_what_a_task_names(new_repo: NewRepo) -> None:
+    long = "def total_price(cart):\n    return sum(cart)\n" + "".join(
+        f"# line {each}\n" for each in range(200)
+    )
+    repo = new_repo({**play.CALC, "shop/prices.py": long, "shop/other.py": "def other():\n    return 1\n"})
+    with serving(policy=plays()) as server:
+        live(repo, server, "Does total_price() round?")
+        live(repo, server, "Does the total price round?")
+    named, plain = (brief_of(asked) for asked in server.asked if asked.turn == 0)
+    assert "### shop/prices.py (whole)\n```\n     1\tdef total_price(cart):\n" in named
+    assert "shop/other.py (whole)" not in named
+    assert "(whole)" not in plain

@@ -100,6 +100,25 @@ def test_a_person_can_have_judges_asked_however_sure_the_program_is(
     assert (done.code, sorted(acted(repo))) == (0, ["implementer", *judges]), done.err
 
 
+def test_a_constant_that_only_tests_of_the_change_expect_is_read_by_the_verifier(new_repo: NewRepo) -> None:
+    repo = new_repo(play.GREEN)
+    guard = "def double(a):\n    if a is None:\n        return 7\n"
+    new = "import unittest\n\nfrom calc import double\n\n\nclass NoneTest(unittest.TestCase):\n"
+    new += "    def test_none(self):\n        self.assertEqual((double(None), double(2)), (7, 4))\n"
+    mend = play.role(
+        "implementer",
+        *play.edit("calc.py", "def double(a):\n", guard),
+        play.turn(play.call("Write", file_path="tests/test_none.py", content=new)),
+        play.submit("calc.py", "tests/test_none.py"),
+    )
+    wrong = judge(verdict("FAILED", why="calc.py:7: nobody asked for 7"))
+    done = repo.task(
+        "fix double: it crashes on None", "--max-iterations", "1", "--json", script=[mend, wrong]
+    )
+    assert (done.code, acted(repo)) == (3, ["implementer", "verifier"]), done.err
+    assert "only tests of this change expect the constant" in done.json["judges"]["why"][-1]
+
+
 def test_judges_are_asked_after_the_proving_round_about_what_is_left(new_repo: NewRepo) -> None:
     repo = new_repo(play.GREEN)
     first = [*play.edit("calc.py", proving.OLD, proving.OLD + proving.RATE), play.submit("calc.py")]
