@@ -39,6 +39,7 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 _SECONDS = 20.0
 """The time of all mutants beside that of one run of the tests, where a core is free for it."""
 _MOST_CROWDED = 4
+_QUICK_SHARE = 0.75
 _LEAST_LIMIT = 10.0
 _PATIENCE = 5
 _MOST_KILLERS = 5
@@ -288,14 +289,18 @@ def try_mutants(
 def _try_in_rounds(
     place: Place, plan: MutationPlan, mutants: Iterable[Mutant], end: float
 ) -> Iterator[MutantResult]:
-    """Yield the outcome of each mutant: all meet the quick check first, what it lets live the next one."""
+    """Yield the outcome of each mutant: all meet the quick check first, what it lets live the next one.
+
+    A quarter of the time stays for that: what only the quick check lets live is no survivor yet.
+    """
     left = [TriedMutant(mutant=each, outcome=MutantEnd.NOT_TRIED) for each in mutants]
     rounds = _list_rounds(place, plan)
     while left and time.monotonic() < end and (meeting := next(rounds, None)):
-        alive = list[TriedMutant]()
+        alive, now = list[TriedMutant](), time.monotonic()
+        until = end if meeting.is_last else now + (end - now) * _QUICK_SHARE
         for known in left:
             tried = known.replace(outcome=MutantEnd.NOT_TRIED)
-            if time.monotonic() < end:
+            if time.monotonic() < until:
                 code = known.mutant.apply(plan.texts[known.mutant.path] or "").encode()
                 shown = _run_with(place, plan, meeting.check, {known.mutant.path: code})
                 tried = _read(shown, meeting.passing, tried)
