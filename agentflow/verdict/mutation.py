@@ -81,7 +81,7 @@ class MutationPlan(Record):
             mutants=order_mutants(mutants),
             check=check.replace(timeout=limit),
             passing=frozenset(),
-            seconds=_SECONDS * _measure_crowd() + took,
+            seconds=allow_seconds(took, os.getloadavg()[0] / (os.cpu_count() or 1)),
         )
 
     def pick_python(self, mutants: Iterable[Mutant]) -> tuple[Mutant, ...]:
@@ -89,6 +89,14 @@ class MutationPlan(Record):
         return tuple(
             each for each in mutants if each.path.endswith(".py") and self.texts[each.path] is not None
         )
+
+
+def allow_seconds(took: float, busy: float) -> float:
+    """Return the time of all mutants, where tests take so many seconds and programs wait for each core.
+
+    What ends for want of time says nothing of a change.
+    """
+    return _SECONDS * min(_MOST_CROWDED, max(1, busy)) + took
 
 
 def plan_mutants(context: ProbeContext, probes: tuple[ProbeResult, ...]) -> tuple[MutationPlan, ...]:
@@ -130,11 +138,6 @@ def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
             *_plan_lost_errors(context, product, hunks),
         ]
     return tuple(each.replace(hunks=hunks) for each in plans if each.mutants)
-
-
-def _measure_crowd() -> float:
-    """Return by how much busy cores make work longer; what ends for want of time says nothing of a change."""
-    return min(_MOST_CROWDED, max(1, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def _plan_lost_errors(
