@@ -120,7 +120,13 @@ NODE_TEST = TestRunner(
     one={"node --test": "{} FILE"},
     several=" ",
 )
-TAPE = TestRunner(name="tape", program=rf"{_PLACE}(?:tape|tap|uvu)", one={"tape": "{} FILE"}, several=" ")
+TAPE = TestRunner(name="tape", program=rf"{_PLACE}(?:tape|tap)", one={"tape": "{} FILE"}, several=" ")
+UVU = TestRunner(
+    name="uvu",
+    program=rf"{_PLACE}uvu",
+    total=r"(?:[•✘] )+ *\((?P<passed>\d+) / (?P<total>\d+)\)",
+    adds_up=True,
+)
 AVA = TestRunner(name="ava", program=rf"{_PLACE}ava", report="--tap", one={"ava": "{} FILE"}, several=" ")
 PACKAGE_SCRIPTS = TestRunner(
     name="scripts of package.json",

@@ -100,10 +100,12 @@ def _read_totals(rows: Sequence[str]) -> TestResults | None:
 
 
 def _count_total(told: re.Match[str]) -> TestCounts:
-    """Return the numbers of a sum; what is in none of its parts has passed."""
+    """Return the numbers of a sum; the part that it does not say is the rest."""
     number = {word: int(said or 0) for word, said in told.groupdict().items()}
     failed, errors = number.get("failed", 0), number.get("errors", 0) + number.get("invalid", 0)
     skipped = number.get("skipped", 0) + number.get("omitted", 0)
     total = sum(number.get(word, 0) for word in ("total", "doctests", "properties"))
+    if "passed" in number and "failed" not in number:
+        failed = max(0, total - number["passed"] - errors - skipped)
     passed = number.get("passed") or max(0, total - failed - errors - skipped)
     return TestCounts(passed=passed, failed=failed, skipped=skipped, errors=errors)

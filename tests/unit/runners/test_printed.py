@@ -43,6 +43,7 @@ COUNTED = {
     "jest.txt": TestCounts(passed=1, failed=1, skipped=2),
     "vitest.txt": TestCounts(passed=1, failed=1, skipped=2),
     "mocha.txt": TestCounts(passed=1, failed=1, skipped=1),
+    "uvu.txt": TestCounts(passed=2, failed=1),
 }
 
 
