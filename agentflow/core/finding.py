@@ -164,6 +164,10 @@ class FindingKind(Worded):
     TOO_DEEP = "too_deep", "cannot be read, or is nested too deep, to see if anything can fail: {names}"
     SEES_NO_ERROR = "sees_no_error", "{check}: sees no error in {names}, as before the task"
     MUTANTS_LATE = "mutants_late", "not checked, out of time: would a test notice something else in {names}?"
+    LOADS_NO_OTHER = (
+        "loads_no_other",
+        "not checked, the program does not start with any small edit of it: {names}",
+    )
     NONE_FAILS_WITHOUT = "none_fails_without", "no test fails without this change"
     MUTANTS_KILLED = "mutants_killed", "{0} of {1} mutants killed"
     MUTANTS_UNTRIED = "mutants_untried", "{0} of {1} mutants killed, {2} not tried for want of time"

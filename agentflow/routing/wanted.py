@@ -24,8 +24,8 @@ _NAME_IN_CODE = regex(r"`[^`\n]*`|\"[^\"\n]*\"|\b\w*(?:[_/.]+\w+)+/?|\b\w+\(\)?|
 
 _COMPANION = regex(
     r"(?:(?:,|;|\band\b|\bplus\b|^)\W*)?\b(?:with|add|write|includ(?:e|ing)|updat(?:e|ing)|document|cover)\b"
-    r"(?:[^\w.;!?\n]+(?!that\b|for\b|which\b)\w+){0,4}?[^\w.;!?\n]+"
-    r"(?:tests?|docs|documentation|changelog|docstrings?)\b[^.;!?\n]*",
+    r"(?:[^\w.,;!?\n]+(?!that\b|for\b|which\b)\w+){0,4}?[^\w.,;!?\n]+"
+    r"(?:tests?|docs|documentation|changelog|docstrings?)\b(?![/.]\w)[^.;!?\n]*",
     re.IGNORECASE,
 )
 """What comes with another wish: "…, with a test", "and add tests and documentation"."""

@@ -22,6 +22,7 @@ from agentflow.verdict.proofs import (
     is_testable,
     list_differing,
     list_late,
+    list_unloadable,
     list_untried,
 )
 from agentflow.workspace.changes import FileChange
@@ -102,7 +103,7 @@ def _list_caveats(case: Case, *, is_proved: bool) -> Iterator[str]:
         yield Caveat.FLAKY
     if not is_proved:
         yield Caveat.UNPROVED
-    if list_late(case) or list_untried(case):
+    if list_late(case) or list_untried(case) or list_unloadable(case):
         yield Caveat.NOT_ALL_TRIED
     if list_differing(case.probes or ()):
         yield Caveat.DEPENDS_ON_SURROUNDINGS

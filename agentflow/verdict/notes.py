@@ -21,6 +21,7 @@ from agentflow.verdict.proofs import (
     list_differing,
     list_late,
     list_proven_tests,
+    list_unloadable,
     list_untried,
 )
 from agentflow.workspace.changes import ChangeKind
@@ -183,6 +184,8 @@ def _note_mutants(case: Case) -> Iterator[Finding]:
     """Yield how many small edits of the changed lines tests notice, where that is not all of them."""
     untried = (format_span(each.path, each.line, each.end) for each in list_untried(case))
     yield from FindingKind.MUTANTS_LATE.about(untried)
+    unloadable = (format_span(each.path, each.line, each.end) for each in list_unloadable(case))
+    yield from FindingKind.LOADS_NO_OTHER.about(unloadable)
     told, is_proof = count_mutants(case.mutants), bool(case.mutants) and not find_proof(case)
     if is_proof or told["not_tried"] or told["killed"] < told["tried"]:
         kind = FindingKind.MUTANTS_UNTRIED if told["not_tried"] else FindingKind.MUTANTS_KILLED

@@ -1,7 +1,7 @@
 """Proofs of a change: pure functions of a case, the rule for renamings, and what probes show."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
@@ -19,6 +19,7 @@ from agentflow.core.verdict import (
     ProofKind,
     pick_survivors,
 )
+from agentflow.languages.grammars import find_grammar
 from agentflow.mutants.operators import Operator
 from agentflow.redact import list_some
 from agentflow.routing.wanted import Wanted
@@ -324,11 +325,32 @@ def list_late(case: Case) -> tuple[ProbeResult, ...]:
 
 def list_untried(case: Case) -> tuple[Hunk, ...]:
     """Return the blocks of changed lines of which no strong mutant was tried to its end."""
+    return _pick_blocks(case, lambda found: all(each.outcome in _LATE for each in found))
+
+
+def list_unloadable(case: Case) -> tuple[Hunk, ...]:
+    """Return the blocks of changed lines of which no edit loads, in a language that loads any program.
+
+    Two modules that each compared the size of the other's file when they were imported kept all edits of both
+    from every test: a function that was wrong had exit code 0.
+    """
+    return _pick_blocks(case, _loads_in_no_other_form)
+
+
+def _loads_in_no_other_form(found: list[MutantResult]) -> bool:
+    edits = [each for each in found if each.operator != Operator.TAKEN_BACK]
+    grammar = find_grammar(found[0].path)
+    is_loose = grammar is not None and grammar.is_loose
+    ends = {each.outcome for each in edits}
+    return is_loose and MutantEnd.INVALID in ends and ends <= {MutantEnd.INVALID, *_LATE}
+
+
+def _pick_blocks(case: Case, choose: Callable[[list[MutantResult]], bool]) -> tuple[Hunk, ...]:
     blocks = defaultdict[tuple[str, Side, int], list[MutantResult]](list)
     for each in (each for each in case.mutants if each.is_strong):
         blocks[each.path, each.code, each.block].append(each)
     return tuple(
         Hunk(path=path, line=min(each.line for each in found), end=max(each.line for each in found))
         for (path, _, _), found in blocks.items()
-        if all(each.outcome in _LATE for each in found)
+        if choose(found)
     )

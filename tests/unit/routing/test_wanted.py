@@ -50,6 +50,9 @@ def test_a_task_that_names_the_changed_document_asks_for_text() -> None:
     assert find_wanted("Add the Danes to NEWS", ["kit.py"]) is Wanted.BEHAVIOUR
     companion = "Add Train-Case in the way of the other cases, with tests and README"
     assert find_wanted(companion, ["README.md"]) is Wanted.BEHAVIOUR
+    assert find_wanted("Add Train-Case, with tests and README", ["README.md"]) is Wanted.BEHAVIOUR
+    assert find_wanted("write docs/rounding.md about how tax is rounded", ["docs/rounding.md"]) is Wanted.FORM
+    assert find_wanted("add cases to tests/data/cases.json", ["tests/data/cases.json"]) is Wanted.FORM
 
 
 def test_a_fix_whose_task_names_the_changed_test_may_want_the_code_fixed() -> None:
