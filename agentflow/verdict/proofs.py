@@ -27,6 +27,8 @@ from agentflow.verdict.case import Case, find_tests
 
 _Results = tuple[ProbeResult, ...]
 _LATE = (MutantEnd.NOT_TRIED, MutantEnd.TIMED_OUT)
+_LOSES_NAMES = (Operator.TAKEN_BACK, Operator.STATEMENT)
+"""Without `MOST = 12` what imports it does not load, as it should be."""
 _FAST = 5
 """What takes so many times less than a limit does not come near it on a busy machine."""
 
@@ -325,7 +327,8 @@ def list_late(case: Case) -> tuple[ProbeResult, ...]:
 
 def list_untried(case: Case) -> tuple[Hunk, ...]:
     """Return the blocks of changed lines of which no strong mutant was tried to its end."""
-    return _pick_blocks(case, lambda found: all(each.outcome in _LATE for each in found))
+    strong = (each for each in case.mutants if each.is_strong)
+    return _pick_blocks(strong, lambda found: all(each.outcome in _LATE for each in found))
 
 
 def list_unloadable(case: Case) -> tuple[Hunk, ...]:
@@ -334,20 +337,22 @@ def list_unloadable(case: Case) -> tuple[Hunk, ...]:
     Two modules that each compared the size of the other's file when they were imported kept all edits of both
     from every test: a function that was wrong had exit code 0.
     """
-    return _pick_blocks(case, _loads_in_no_other_form)
+    return _pick_blocks(case.mutants, _loads_in_no_other_form)
 
 
 def _loads_in_no_other_form(found: list[MutantResult]) -> bool:
-    edits = [each for each in found if each.operator != Operator.TAKEN_BACK]
+    edits = [each for each in found if each.operator not in _LOSES_NAMES]
     grammar = find_grammar(found[0].path)
     is_loose = grammar is not None and grammar.is_loose
     ends = {each.outcome for each in edits}
     return is_loose and MutantEnd.INVALID in ends and ends <= {MutantEnd.INVALID, *_LATE}
 
 
-def _pick_blocks(case: Case, choose: Callable[[list[MutantResult]], bool]) -> tuple[Hunk, ...]:
+def _pick_blocks(
+    mutants: Iterable[MutantResult], choose: Callable[[list[MutantResult]], bool]
+) -> tuple[Hunk, ...]:
     blocks = defaultdict[tuple[str, Side, int], list[MutantResult]](list)
-    for each in (each for each in case.mutants if each.is_strong):
+    for each in mutants:
         blocks[each.path, each.code, each.block].append(each)
     return tuple(
         Hunk(path=path, line=min(each.line for each in found), end=max(each.line for each in found))
