@@ -147,7 +147,6 @@ def open_servers(
 
 
 def place_servers(sandbox: Sandbox, logs: Path) -> "ServerPlace":
-    """Return the sandbox of servers, their logs, and the condition for starting one."""
     from agentflow.mcp.servers import ServerPlace
 
     may_start = partial(_is_trusted_server, root=sandbox.root)

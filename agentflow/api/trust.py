@@ -73,7 +73,6 @@ def load_trust_here(root: Path) -> TrustRecord:
 
 
 def load_well_known(root: Path) -> WellKnown:
-    """Return what the repository's trusted files say about its checks."""
     said, project = read_well_known(root, load_trust_here(root).covers), load_project(root)
     checks, required = project.checks, apply_project(load_settings(os.environ), project).required
     commands = {name: word for name, word in checks.items() if isinstance(word, str)}
@@ -126,7 +125,6 @@ def read_project_file(root: Path) -> Project:
 
 
 def list_untrusted(root: Path) -> tuple[Item, ...]:
-    """Return the items that do not count, because they were never trusted or have changed."""
     known = load_trust_here(root).files
     return tuple(item for item in list_items(root) if known.get(item.file) != item.sha256)
 
@@ -416,7 +414,6 @@ def _list_own_plugin(root: Path) -> Iterator[Item]:
 
 
 def list_plugin_items(plugin: "Plugin") -> Iterator[Item]:
-    """Yield an item for each part of a plugin, the files that it runs among them."""
     from agentflow.library.slash_commands import CommandFolder
 
     unused = f"; not used here: {', '.join(plugin.unused)}" if plugin.unused else ""

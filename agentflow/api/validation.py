@@ -372,7 +372,6 @@ class RepositoryTrust(Record):
 
 
 def list_extensions(root: Path) -> tuple[tuple[str, Extension], ...]:
-    """Return every part that a repository brings, with its kind."""
     repository = RepositoryTrust(root=root, waiting=frozenset(item.file for item in list_untrusted(root)))
     return tuple(
         (kind, part)

@@ -70,7 +70,6 @@ class UseSkills(Record):
             context.add(format_skill(skill, open_body(skill).text), priority=_PRIORITY)
 
     def _open(self, wanted: SkillInput, context: ToolContext) -> Output:
-        """Read a skill, or a file of it."""
         skill = find_named(self.offer.all, wanted.skill)
         if skill is None:
             ranked = rank_by_words(wanted.skill, self.offer.all)
@@ -129,7 +128,6 @@ class UseSkills(Record):
 
 
 def format_skill(skill: Skill, body: str) -> str:
-    """Return the text of an open skill, with the names of its other files."""
     names = list_skill_files(skill)
     beside = f"\n\nFiles of this skill: {', '.join(names)}" if names else ""
     return f"{mark_skill(skill.name, skill.allowed)}\n{body[:MAX_BODY]}{beside}\n</skill>"
