@@ -70,6 +70,7 @@ class UseSkills(Record):
             context.add(format_skill(skill, open_body(skill).text), priority=_PRIORITY)
 
     def _open(self, wanted: SkillInput, context: ToolContext) -> Output:
+        """Read a skill, or a file of it."""
         skill = find_named(self.offer.all, wanted.skill)
         if skill is None:
             ranked = rank_by_words(wanted.skill, self.offer.all)
