@@ -147,9 +147,7 @@ _PLOT = (760, 190)
 _LEFT, _RIGHT, _ABOVE, _BELOW = 64, 16, 12, 26
 
 
-def draw_plot(
-    points: Sequence[tuple[float, float]], label: tuple[str, str], *, is_stepped: bool = True
-) -> Plot:
+def draw_plot(points: Sequence[tuple[float, float]], label: tuple[str, str]) -> Plot:
     """Return a plot of points from 0 on; `label` is the format of each axis, such as `{:,.0f} s`."""
     width, height = _PLOT
     across, up = (_scale(max((point[axis] for point in points), default=0)) for axis in (0, 1))
@@ -160,8 +158,7 @@ def draw_plot(
         return round(x, 1), round(bottom - point[1] / up[-1] * (bottom - _ABOVE), 1)
 
     placed = [place(point) for point in points]
-    form = "H{}V{}" if is_stepped else "L{} {}"
-    path = "".join((form if at else "M{} {}").format(*point) for at, point in enumerate(placed))
+    path = "".join(("H{}V{}" if at else "M{} {}").format(*point) for at, point in enumerate(placed))
     return Plot(
         width=width,
         height=height,
