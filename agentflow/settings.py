@@ -154,7 +154,7 @@ class Price(Record):
 
 
 class When(Record):
-    """A rule that a call has to meet, such as `Bash(git push *)`."""
+    """A condition such as `args.command matches ^git push`."""
 
     when: str
 

@@ -45,7 +45,6 @@ from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
 from agentflow.mcp.entries import ServerEntry
-from agentflow.memory.place import MemoryPlace
 from agentflow.model.scripted import ScriptedModel
 from agentflow.model.tiers import REPAIR, Meter, parse_choice
 from agentflow.permissions.rules import Rules, find_denied_tools, narrow_rules, parse_rules
@@ -247,7 +246,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         denied=partial(find_denied_tools, setup.rules),
         webhook=setup.settings.webhook,
         mutate=partial(_mutate, setup),
-        memory=None if chosen.kind == "replay" else MemoryPlace(setup.git, os.environ),
+        memory=None if chosen.kind == "replay" else setup.git,
     )
     return crew.replace(reach=live.reach) if live else crew
 

@@ -133,7 +133,7 @@ def _list_instructions(git: Git) -> Iterator[str]:
     workspace, left = PathGuard(git.root, git=git.folders), MAX_IN_PROMPT
     for each in (
         *load_instructions(workspace, workspace.list_files()),
-        *load_learnings(workspace, os.environ),
+        *load_learnings(workspace),
     ):
         where = describe_reach(each)
         shown = len(each.text) if where else min(len(each.text), left)

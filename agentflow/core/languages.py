@@ -215,7 +215,7 @@ LANGUAGES: tuple[Language, ...] = (
     Language(
         name="C++",
         suffixes=(".cc", ".cpp", ".hpp"),
-        manifests=("CMakeLists.txt",),
+        manifests=("CMakeLists.txt", "meson.build"),
         settings=("CTestConfig.cmake", "CTestCustom.cmake"),
     ),
     Language(

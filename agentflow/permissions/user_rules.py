@@ -261,7 +261,15 @@ def _may_name(name: str) -> bool:
     return name[:1] not in ("", UNKNOWN_TEXT) and any(fnmatchcase(example, glob) for example in _EXAMPLES)
 
 
+_CLAUSE = re.compile(
+    r"(?P<subject>tool|role|args\.\w+) +(?P<verb>matches|contains|is) +(?P<value>.+)", re.DOTALL
+)
 _RULE = regex(r"(?:[A-Z]\w*|mcp__[\w*-]+)(?:\(.*\))?", re.DOTALL)
+_VERBS: Mapping[str, Callable[[str, str], bool]] = {
+    "matches": lambda text, value: re.search(value, text) is not None,
+    "contains": lambda text, value: value in text,
+    "is": lambda text, value: value == text,
+}
 
 
 class CallToApprove(Record):
@@ -292,12 +300,21 @@ def find_approval_reason(
 
 
 def _is_met(text: str, asked: CallToApprove, tool: Tool | None, root: Path) -> bool:
-    if tool is None or not _RULE.fullmatch(text.strip()):
-        raise ValueError(f"{text!r} is not a rule such as: Bash(git push *)")
-    (rule,) = parse_rules([text.strip()], "approvals")
-    command = "\n".join(tool.list_values(asked.args, Subject.COMMAND))
-    script = unwrap_command(command) if command else None
-    return is_restricting(rule, RuleCall(tool=tool, given=asked.args, root=root, script=script))
+    clause = _CLAUSE.fullmatch(text.strip())
+    if clause is None and tool is not None and _RULE.fullmatch(text.strip()):
+        (rule,) = parse_rules([text.strip()], "approvals")
+        command = "\n".join(tool.list_values(asked.args, Subject.COMMAND))
+        script = unwrap_command(command) if command else None
+        return is_restricting(rule, RuleCall(tool=tool, given=asked.args, root=root, script=script))
+    if clause is None:
+        raise ValueError(f"{text!r} is not a condition such as: Bash(git push *)")
+    subject, verb, value = clause.group("subject", "verb", "value")
+    if not subject.startswith("args."):
+        return _VERBS[verb](getattr(asked, subject), value)
+    key = subject.removeprefix("args.")
+    if key not in asked.args:
+        raise ValueError(f"the call has no {key}")
+    return _VERBS[verb](str(asked.args[key]), value)
 
 
 def find_obeyed_file_question(rules: Rules, tool: Tool, given: Mapping[str, Any], root: Path) -> str | None:

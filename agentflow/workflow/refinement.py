@@ -161,7 +161,7 @@ async def _survey(crew: Crew, task: TaskState) -> TaskState:
     files = crew.git.list_paths(task.tree)
     excerpts = tuple(_choose_excerpts(crew, task, files))
     shown = tuple(each.path for each in excerpts if each.lines)
-    learnings = load_learnings(crew.workspace, os.environ) if task.options.remembers else ()
+    learnings = load_learnings(crew.workspace) if task.options.remembers else ()
     task = task.replace(
         surroundings=tuple(_describe_surroundings(crew, task, files)),
         repo_map=await crew.index.draw(crew, task, shown) if crew.index else "",

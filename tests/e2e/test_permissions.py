@@ -87,7 +87,7 @@ def test_a_search_passes_over_files_that_a_rule_denies_to_be_read(repo: Repo) ->
 def test_an_approval_mode_suspends_on_its_condition(repo: Repo) -> None:
     config = repo.home / ".config/agentflow/config.yaml"
     config.parent.mkdir(parents=True)
-    config.write_text('approvals: {tools: {Bash: {when: "Bash(touch *)"}}}\n')
+    config.write_text('approvals: {tools: {Bash: {when: "args.command matches ^touch"}}}\n')
     turns = [play.turn(play.call("Bash", command=command)) for command in ("echo fine", "touch x")]
     done = repo.task(
         script=[play.findings(), play.plan("calc.py"), play.role("implementer", *turns, play.submit())]

@@ -113,7 +113,7 @@ HELD = {
     "a hook on all that goes out": (HOOK % "Web.*", ""),
     "a hook on everything": (HOOK % "", ""),
     "a mode of the tool": ("{}", "approvals: {tools: {WebSearch: always}}\n"),
-    "a mode of the role": ("{}", "approvals: {roles: {explorer: {when: WebSearch}}}\n"),
+    "a mode of the role": ("{}", "approvals: {roles: {explorer: {when: tool is WebSearch}}}\n"),
     "a setting": ("{}", "web_search: false\n"),
 }
 

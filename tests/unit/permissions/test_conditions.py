@@ -11,6 +11,28 @@ LOOK = CallToApprove(tool="Bash", role="implementer", args={"command": "git stat
 
 
 @pytest.mark.parametrize(
+    ("when", "call", "asked"),
+    [
+        ("args.command matches ^git push", PUSH, True),
+        ("args.command matches ^git push", LOOK, False),
+        ("args.command contains push", PUSH, True),
+        ("args.command is git status", LOOK, True),
+        ("role is implementer", LOOK, True),
+        ("tool is Edit", LOOK, False),
+        ("args.missing is x", LOOK, True),
+        ("args.command matches [", LOOK, True),
+        ("args.command startswith git", LOOK, True),
+        ("__import__('os')", LOOK, True),
+        ("", LOOK, True),
+    ],
+)
+def test_a_condition_asks_when_it_is_met_and_when_it_fails(
+    when: str, call: CallToApprove, *, asked: bool
+) -> None:
+    assert (find_approval_reason(When(when=when), call) is not None) == asked
+
+
+@pytest.mark.parametrize(
     ("rule", "call", "asked"),
     [
         ("Bash(git push *)", PUSH, True),
@@ -20,14 +42,10 @@ LOOK = CallToApprove(tool="Bash", role="implementer", args={"command": "git stat
         ("mcp__git", LOOK, False),
         ("Bash(git push", LOOK, True),
         ("bash(git push *)", LOOK, True),
-        ("__import__('os')", LOOK, True),
-        ("", LOOK, True),
         ("Bash(git push *)", PUSH.replace(args={"command": "eval $X"}), True),
     ],
 )
-def test_a_condition_asks_when_its_rule_is_met_and_when_it_fails(
-    rule: str, call: CallToApprove, *, asked: bool
-) -> None:
+def test_a_condition_may_be_a_permission_rule(rule: str, call: CallToApprove, *, asked: bool) -> None:
     assert (find_approval_reason(When(when=rule), call, BASH, Path("/repo")) is not None) == asked
 
 
