@@ -126,6 +126,8 @@ def _reply(turn: Turn, request: Request, position: int) -> Reply:
 
 
 _SHOWN = 200
+"""Letters of a line that a difference tells."""
+
 _VOLATILE = (
     (re.compile(r"\d{8}T\d{6}Z-[0-9a-z]+"), "<task>"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?Z?"), "<time>"),
