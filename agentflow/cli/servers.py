@@ -80,11 +80,8 @@ def try_servers(
         raise ConfigError(MISSING)
     sandbox = open_sandbox(git, TaskRequest(no_sandbox=no_sandbox))
     sandbox = hide_secrets(sandbox, git, load_rules_here(git.root))
-    usable = tuple(entry for entry in wanted if not entry.problem)
     with make_scratch_folder() as logs:
-        tried = anyio.run(_inspect, usable, place_servers(sandbox, logs))
-    unusable = (entry for entry in wanted if entry.problem)
-    tried += tuple(ServerTrial(name=entry.name, seconds=0, problem=entry.problem) for entry in unusable)
+        tried = anyio.run(_inspect, wanted, place_servers(sandbox, logs))
     if yes:
         keys = {each.name: find_key(each, git.root) for each in wanted}
         for one in (one for one in tried if one.changed):
@@ -137,8 +134,9 @@ def _choose(known: tuple[ServerEntry, ...], name: str | None) -> tuple[ServerEnt
 
 
 async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tuple[ServerTrial, ...]:
-    servers = Servers(entries, place, lambda _: None)
-    found: dict[str, ServerTrial] = {}
+    usable = tuple(entry for entry in entries if not entry.problem)
+    servers = Servers(usable, place, lambda _: None)
+    found = {each.name: ServerTrial(name=each.name, seconds=0, problem=each.problem) for each in entries}
 
     async def inspect(entry: ServerEntry) -> None:
         begin = time.monotonic()
@@ -154,7 +152,7 @@ async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tupl
         )
 
     async with servers.keep_open(), anyio.create_task_group() as group:
-        for entry in entries:
+        for entry in usable:
             group.start_soon(inspect, entry)
     return tuple(found[entry.name] for entry in entries)
 

@@ -82,20 +82,13 @@ def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePictu
 
 
 def _arrange_columns(state: TaskState) -> list[list[Phase]]:
-    listed = [phase for phase in Phase if phase is not Phase.COMPLETE]
-    known = [phase for phase in listed if phase in state.routing.steps or phase in state.gates]
-    route = known if state.routing.steps or state.gates else [Phase.REFINEMENT]
-    if not any(phase is Phase.REFINEMENT for phase in route):
-        route = [Phase.REFINEMENT, *route]
-    running = [phase for phase in JUDGING if state.get_gate(phase).status is not GateStatus.SKIPPED]
-    is_together = (
-        all(phase in route and phase in running for phase in JUDGING) and not state.options.sequential
-    )
-    if not is_together:
-        left_out = (phase for phase in JUDGING if state.get_gate(phase).status is GateStatus.SKIPPED)
-        apart = tuple(left_out) if state.iteration > 1 or state.ending else ()
-        return [[phase] for phase in route if phase not in apart]
-    return [*([phase] for phase in route if phase not in JUDGING), list(JUDGING)]
+    known = {Phase.REFINEMENT, *state.routing.steps, *state.gates} - {Phase.COMPLETE}
+    route = [phase for phase in Phase if phase in known]
+    skipped = [phase for phase in JUDGING if state.get_gate(phase).status is GateStatus.SKIPPED]
+    if known.issuperset(JUDGING) and not skipped and not state.options.sequential:
+        return [*([phase] for phase in route if phase not in JUDGING), list(JUDGING)]
+    left_out = skipped if state.iteration > 1 or state.ending else []
+    return [[phase] for phase in route if phase not in left_out]
 
 
 def _find_stand(state: TaskState, phase: Phase, *, at_work: bool) -> Stand:
