@@ -65,7 +65,6 @@ class UndoResult(Record):
     """When the task was undone before."""
 
     def describe(self) -> Iterator[str]:
-        """Yield what was restored and kept, or would be, a line for each file."""
         if self.state == "already_undone":
             yield f"task {self.task_id} was undone {self.at or 'before'}; nothing to do"
             return

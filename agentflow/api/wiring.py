@@ -188,7 +188,6 @@ def recall_runs(model: Model, folder: Path) -> None:
 def list_shared_capabilities(
     hooks: tuple[Hook, ...], rules: Rules, approvals: Approvals
 ) -> tuple[Capability, ...]:
-    """Return the capabilities that every role of the crew has beside the standard ones."""
     modes = ApprovalModes(tools=approvals.tools, roles=approvals.roles, servers=approvals.servers)
     return UseHooks(hooks=hooks), Approval(rules=rules), modes
 

@@ -30,7 +30,6 @@ _EMPTY = "No memory of this repository yet. Tasks add to it, and so does `agentf
 
 
 def _tabulate(found: Iterable[tuple[MemoryEntry, str]]) -> Iterator[Line]:
-    """Yield a table of entries, each with why a search found it."""
     rows = []
     for entry, why in found:
         against = f"set aside: {entry.against}" if entry.against else ""

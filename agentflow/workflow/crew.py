@@ -385,7 +385,6 @@ class Crew(Record):
         return next((run for run in own if run.head.role in roles), None)
 
     def gather_material(self, task: TaskState) -> Material:
-        """Return what a prompt or a report quotes beside the state."""
         is_unchecked = task.tree is None or task.reads_only
         return Material(
             runs=list_runs(task, self.checking.find_runs),
@@ -416,7 +415,6 @@ class Crew(Record):
 
     @property
     def judging(self) -> JudgeContext:
-        """The parts of the crew that judging a change needs."""
         return JudgeContext(
             git=self.git,
             sandbox=self.sandbox,

@@ -244,7 +244,6 @@ def _find_named(text: str, files: tuple[str, ...]) -> Iterator[str]:
 
 
 def find_languages(files: Iterable[str]) -> tuple[str, ...]:
-    """Return the languages that files are written in, the main one first."""
     found = Counter(language.name for language in map(find_language, files) if language)
     return tuple(name for name, _ in found.most_common())
 
