@@ -67,7 +67,7 @@ def find_mutation(sandbox: Sandbox, git: Git, request: MutationRequest) -> DiffM
 
     Raises ConfigError for a revision that is none, for tests that cannot run, and for tests that fail.
     """
-    from agentflow.mutants.operators import list_mutants, list_unreadable
+    from agentflow.mutants.operators import list_elements, list_mutants, list_unreadable
     from agentflow.runners.selection import narrow
     from agentflow.verdict.mutation import try_mutants
     from agentflow.verdict.reverify import Copies
@@ -97,10 +97,10 @@ def find_mutation(sandbox: Sandbox, git: Git, request: MutationRequest) -> DiffM
         mutants, unread = list["Mutant"](), list[str]()
         for change in product:
             differences = find_differences(change.before.splitlines(), change.after.splitlines())
-            lines = frozenset(
-                number + 1 for *_, start, until in differences for number in range(start, until)
-            )
-            found = list_mutants(change.path, change.after, lines)
+            was = frozenset(row for _, first, end, *_ in differences for row in range(first + 1, end + 1))
+            lines = frozenset(row for *_, first, end in differences for row in range(first + 1, end + 1))
+            kept = list_elements(change.path, change.before, was)
+            found = list_mutants(change.path, change.after, lines, kept)
             mutants += found or ()
             broken = list_unreadable(change.path, change.after, lines)
             unread += [change.path] if found is None else [f"{change.path}:{line}" for line in broken]

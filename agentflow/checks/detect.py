@@ -76,7 +76,6 @@ def detect_quick(sandbox: Sandbox, files: tuple[str, ...], changed: Collection[s
 
 
 def limit_checks(checks: Iterable[Check], timeouts: Mapping[CheckName, float]) -> tuple[Check, ...]:
-    """Return checks with other time limits, by their names."""
     return tuple(check.replace(timeout=timeouts.get(check.name, check.timeout)) for check in checks)
 
 
@@ -100,7 +99,6 @@ def _find_all(
 
 
 def find_node_checks(repository: Repository) -> Iterator[Check]:
-    """Yield the scripts of package.json that are checks, and the TypeScript compiler."""
     package = repository.package
     if not package:
         yield from _find_own_runner(repository)
@@ -165,7 +163,6 @@ def _is_script(body: object) -> bool:
 
 
 def find_table_checks(repository: Repository) -> Iterator[Check]:
-    """Yield the checks of the table of languages for which there is a manifest, in its folder."""
     for language in (each for each in LANGUAGES if _list_rules(each)):
         for module, prefix in _find_modules(language, repository):
             has_tests = False  # of several ways to run them, the first that is there

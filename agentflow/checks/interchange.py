@@ -98,7 +98,6 @@ class SarifResult(Record):
 
 
 def make_sarif(rules: Mapping[str, str], results: Iterable[SarifResult]) -> dict[str, Any]:
-    """Return a SARIF log of results, with what each rule means."""
     told = [{"id": rule, "shortDescription": {"text": text}} for rule, text in rules.items()]
     driver = {"name": "agentflow", "version": __version__, "rules": told}
     run = {"tool": {"driver": driver}, "results": list(map(_to_result, results))}

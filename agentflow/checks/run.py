@@ -274,13 +274,14 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> TestResults | None:
     tells_all = any(each.tells_all for each in named)
     own = join_results(python)
     told = [own.replace(counts=count_outcomes(own.outcomes.values()))] if own and own.outcomes else []
-    told += [each] if (each := read_reports(scratch, (job.sandbox.place, job.sandbox.root))) else []
+    reports = read_reports(scratch, (job.sandbox.place, job.sandbox.root))
+    told += [reports] if reports and reports.outcomes else []  # one that names no test may be of half a run
     is_reported = bool(told)
     told += [go] if (go := read_go_events(output)) and job.is_json else []
     is_enough = bool(told or tells_all) and len(parts) == 1
     printed = None if is_enough else read_printed(text, is_reported=is_reported)
     if printed is None:
-        return join_results(told) or (TestResults(counts=TestCounts()) if tells_all else None)
+        return join_results(told) or reports or (TestResults(counts=TestCounts()) if tells_all else None)
     is_alone = not told and not any(each.read for each in named)
     number = printed.counts and printed.counts.replace(is_printed=is_alone)
     return join_results([*told, printed]) if told else printed.replace(counts=number)

@@ -133,7 +133,7 @@ def _list_instructions(git: Git) -> Iterator[str]:
     workspace, left = PathGuard(git.root, git=git.folders), MAX_IN_PROMPT
     for each in (
         *load_instructions(workspace, workspace.list_files()),
-        *load_learnings(workspace, os.environ),
+        *load_learnings(workspace),
     ):
         where = describe_reach(each)
         shown = len(each.text) if where else min(len(each.text), left)
@@ -287,18 +287,17 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
 
     root = find_root_of(folder) or folder.resolve()
     found, parts = validate(root), list_extensions(root)
-    commands = sum(kind == "command" for kind, _ in parts)
+    commands = sum(part.kind == "command" for part in parts)
     counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": commands}
     rows = [problem.text for problem in found.problems]
-    for kind, part in parts:
+    for part in parts:
         stand = "" if part.standing is Standing.COUNTS and part.reason else f"{part.standing}: "
-        row = to_one_line(f"{kind} {part.name}: {stand}{part.reason}".removesuffix(": "))
+        row = to_one_line(f"{part.kind} {part.name}: {stand}{part.reason}".removesuffix(": "))
         rows.append(f"{row}  [{part.file}]")
     numbers = {"role file": found.agents, "skill": found.skills, "hook": found.hooks}
     looked_at = ", ".join(format_count(number, noun) for noun, number in numbers.items())
     rows.append(f"{looked_at}, {format_count(len(found.problems), 'problem')}")
-    extensions = [{"kind": kind, **to_builtins(part)} for kind, part in parts]
-    tell_result({"problems": found.problems, "counts": counts, "extensions": extensions}, rows, json=json)
+    tell_result({"problems": found.problems, "counts": counts, "extensions": parts}, rows, json=json)
     return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED
 
 

@@ -64,7 +64,6 @@ class StandingApprovals:
     """Approvals that hold for a whole session, and the person's editor for the input of a call."""
 
     def __init__(self, edit: Callable[[str], str] | None = None) -> None:
-        """Set the editor of texts; without one the person types the whole text."""
         self._calls: set[str] = set()
         self.edit = edit
 
@@ -216,7 +215,6 @@ def _ask(item: Pending, store: TaskStore) -> Answer | None:
 
 
 def _edit_file(place: Path) -> None:
-    """Open a file in the person's editor, then show it."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         run_attended((*split_words(editor), str(place)))

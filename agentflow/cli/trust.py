@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.api.trust import list_hook_notes, list_items, list_untrusted, load_trust_here
+from agentflow.api.trust import (
+    list_hook_notes,
+    list_items,
+    list_plugin_items,
+    list_untrusted,
+    load_trust_here,
+)
 from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json, show, tell_result
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, UsageError
 from agentflow.core.record import to_builtins
-from agentflow.library.plugins import InstalledPlugin, PluginStore, count_parts
+from agentflow.library.plugins import InstalledPlugin, Plugin, PluginStore
 from agentflow.parse import expand_home
 from agentflow.redact import format_count, list_some
 from agentflow.settings import find_folders
@@ -107,11 +113,21 @@ def list_plugins(json: bool = JSON) -> None:
 def _to_plugin_row(plugin: InstalledPlugin, store: PluginStore) -> dict[str, Any]:
     changed, parts = store.find_changed(plugin), dict[str, int]()
     try:
-        parts = parts if changed else count_parts(store.read(plugin))
+        parts = parts if changed else _count_parts(store.read(plugin))
     except AgentflowError as error:
         changed = (str(error),)
     keys = ("name", "version", "source", "entry", "commit")
     return {**{key: getattr(plugin, key) for key in keys}, "parts": parts, "changed": list(changed)}
+
+
+def _count_parts(plugin: Plugin) -> dict[str, int]:
+    return {
+        "agent": len(plugin.agents),
+        "skill": len(plugin.skills),
+        "command": len(plugin.commands),
+        "hook file": len(plugin.hooks),
+        "server": sum(item.kind == "server" for item in list_plugin_items(plugin)),
+    }
 
 
 def _draw_plugin(row: dict[str, Any]) -> Iterator[Line]:

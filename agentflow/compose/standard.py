@@ -68,7 +68,6 @@ class Kit(Record):
 
 
 def list_standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
-    """Return what every role of a crew is given."""
     submit = kit.toolbox.find(SUBMITS.get(role.part or "", ""))
     implements = role.part == SUBMITTED_BY[Change]
     # the tools of a run never change, which would empty the provider's cache; the explorer has no room for it
@@ -89,7 +88,6 @@ def list_standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
 
 
 def describe_capabilities(capabilities: tuple[Capability, ...]) -> tuple[str, ...]:
-    """Return each capability in a line for people: its name, and the channels it uses."""
     return tuple(f"{type(each).__name__}: {', '.join(list_channels(each))}" for each in capabilities)
 
 

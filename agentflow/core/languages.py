@@ -215,7 +215,7 @@ LANGUAGES: tuple[Language, ...] = (
     Language(
         name="C++",
         suffixes=(".cc", ".cpp", ".hpp"),
-        manifests=("CMakeLists.txt",),
+        manifests=("CMakeLists.txt", "meson.build"),
         settings=("CTestConfig.cmake", "CTestCustom.cmake"),
     ),
     Language(
@@ -259,7 +259,6 @@ SOURCES = frozenset(_BY_SUFFIX)
 
 
 def find_language(path: str) -> Language | None:
-    """Return the language that a file is written in, by its ending."""
     return _BY_SUFFIX.get(_get_suffix(path))
 
 
@@ -271,7 +270,6 @@ def _get_suffix(path: str) -> str:
 
 
 def gather(values: Callable[[Language], Iterable[str]]) -> tuple[str, ...]:
-    """Return the values of all languages, each once, in the order of the table."""
     return tuple(dict.fromkeys(value for language in LANGUAGES for value in values(language)))
 
 
@@ -304,7 +302,6 @@ def _test_pattern() -> re.Pattern[str]:
 
 
 def is_test_path(path: str) -> bool:
-    """Return whether a file is one of tests, by its name and folders."""
     return _test_pattern().fullmatch(path) is not None
 
 
@@ -318,7 +315,6 @@ _DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
 
 
 def is_document_path(name: str) -> bool:
-    """Return whether a path is that of text for people."""
     path = PurePosixPath(name)
     is_top = len(path.parts) == 1 and (path.suffix or path.name.isupper())
     is_named = _DOCUMENT_NAME.fullmatch(path.stem) and path.suffix in {*_DOCUMENT_ENDINGS, ".txt", ""}
@@ -327,5 +323,4 @@ def is_document_path(name: str) -> bool:
 
 
 def is_source(path: str) -> bool:
-    """Return whether a file is a program, by its ending."""
     return _get_suffix(path) in SOURCES

@@ -1,6 +1,7 @@
 """Patterns: regular expressions compiled at first use, and globs over paths as git reads them."""
 
 import re
+from functools import cache
 from typing import Any, AnyStr, cast
 
 
@@ -18,7 +19,10 @@ class LateRegex:
 
 def regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return an expression like a compiled one; to compile hundreds at import is a tenth of a start."""
-    return cast("re.Pattern[AnyStr]", LateRegex(pattern, flags))
+    return cast("re.Pattern[AnyStr]", _late(pattern, flags))
+
+
+_late = cache(LateRegex)
 
 
 _TOKEN = re.compile(r"\*\*/|\*\*|[*?{},]|\[[!^]?\]?[^\]/]*\]|\\.|.", re.DOTALL)

@@ -14,7 +14,6 @@ _WHOLE_FILES = frozenset({*PYTHON.suffixes, *SCRIPTS})
 
 
 def get_test_file(test: str) -> str:
-    """Return the file that the id of a test names."""
     return test.partition("::")[0]
 
 
@@ -30,7 +29,6 @@ def get_test_place(test: str) -> str:
 
 
 def get_test_function(test: str) -> str:
-    """Return the function of a test, without its case."""
     return re.split(r"::|\.", test.partition("[")[0])[-1]
 
 
@@ -72,7 +70,6 @@ def match_cases(
 
 
 def _group_cases(tests: Iterable[str]) -> dict[str, set[str]]:
-    """Return the cases of each function that has some."""
     found = defaultdict[str, set[str]](set)
     for test in tests:
         function, bracket, _ = test.partition("[")
@@ -94,13 +91,11 @@ def find_id_prefix(test: str) -> str | None:
 
 
 def list_module_names(path: str) -> list[str]:
-    """Return the names under which a Python file may be imported."""
     parts = path.removesuffix(".py").split("/")
     return [".".join(parts[place:]) for place in range(len(parts))]
 
 
 def is_test_in(test: str, paths: Iterable[str]) -> bool:
-    """Return whether one of these files has a test."""
     return any(
         get_test_file(test) == path
         or any(test.startswith(f"{module}.") for module in list_module_names(path))
@@ -115,7 +110,6 @@ def may_be_test_in(test: str, paths: Collection[str]) -> bool:
 
 
 def find_test_files(paths: Iterable[str], tests: Iterable[str]) -> dict[str, str]:
-    """Return the file of each test, as far as its id tells."""
     modules = defaultdict[str, dict[str, str]](dict)
     for path in paths:
         if path.endswith(".py"):

@@ -14,7 +14,7 @@ from agentflow.core.messages import ToolCall
 from agentflow.core.run import CallAnswered, ReplyReceived, RunEntry, RunOpened
 from agentflow.core.task import TaskState
 from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
-from agentflow.memory.place import MemoryPlace
+from agentflow.memory.place import look_into_memory, open_memory
 from agentflow.memory.recall import recall_entries
 from agentflow.parse import decode
 from agentflow.process import make_timestamp
@@ -23,6 +23,7 @@ from agentflow.store.journal import read_numbered_lines
 from agentflow.store.reading import read_evidence
 from agentflow.tools.remember import REMEMBER
 from agentflow.wording import describe_all
+from agentflow.workspace.git import Git
 
 _CALL = b'"name":"%s","input":' % REMEMBER.name.encode()
 """Stands in a run's file where the tool was called, not where it was offered."""
@@ -30,12 +31,12 @@ _LINE = 300
 _MOST_FINDINGS = 5
 
 
-def recall_for_task(task: TaskState, place: MemoryPlace | None) -> tuple[TaskState, tuple[Event, ...]]:
+def recall_for_task(task: TaskState, git: Git | None) -> tuple[TaskState, tuple[Event, ...]]:
     """Return a new task with what it is given of earlier ones; a memory that fails stops no task."""
-    if not task.options.remembers or task.known.recalled or place is None:
+    if not task.options.remembers or task.known.recalled or git is None:
         return task, ()
     try:
-        with place.look() as memory:
+        with look_into_memory(git) as memory:
             found = recall_entries(memory, task) if memory else ()
     except (AgentflowError, OSError) as error:
         return task, (Warned(message=f"nothing is recalled: {error}"),)
@@ -46,16 +47,14 @@ def recall_for_task(task: TaskState, place: MemoryPlace | None) -> tuple[TaskSta
     return task.replace(recalled=found), tuple(told)
 
 
-def keep_task(
-    task: TaskState, folder: Path, place: MemoryPlace | None, emit: Callable[[Event], None]
-) -> None:
+def keep_task(task: TaskState, folder: Path, git: Git | None, emit: Callable[[Event], None]) -> None:
     """Keep what an ended task was about, how it ended and what was learnt, in place of an earlier end."""
-    if not task.options.remembers or place is None:
+    if not task.options.remembers or git is None:
         return
     try:
         evidence = {one.id: one for one in read_evidence(folder)}
         learnings = _list_learnings(task, folder, evidence)
-        with place.open() as memory:
+        with open_memory(git) as memory:
             memory.add((*_list_messages(task), _describe_task(task), *learnings))
             memory.weigh(task.task_id, _find_newest_ends(evidence))
     except (AgentflowError, OSError) as error:
@@ -163,8 +162,8 @@ def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = N
     )
 
 
-def reject_task(task_id: str, place: MemoryPlace, why: str) -> None:
+def reject_task(task_id: str, git: Git, why: str) -> None:
     """Set aside what a task left; a memory that fails stops nothing."""
-    with suppress(AgentflowError, OSError), place.look() as memory:
+    with suppress(AgentflowError, OSError), look_into_memory(git) as memory:
         if memory:
             memory.reject(task_id, why)

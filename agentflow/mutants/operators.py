@@ -1,7 +1,8 @@
 """The table of operators: each makes one small edit of the code, which a test of that code notices."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
@@ -143,12 +144,27 @@ def _to_row(text: str) -> str:
     return row if len(row) <= _ROW else f"{row[: _ROW - 1]}…"
 
 
-def list_mutants(path: str, text: str, lines: Collection[int]) -> tuple[Mutant, ...] | None:
-    """Return the mutants of some lines, counted from 1; None for a file that no grammar reads."""
+def list_mutants(
+    path: str, text: str, lines: Collection[int], kept: Iterable[str] = ()
+) -> tuple[Mutant, ...] | None:
+    """Return the mutants of some lines, counted from 1; None for a file that no grammar reads.
+
+    `kept` are elements that stood there before: a table that gets one more on its line is not tried whole.
+    """
     tree = parse_source(path, text)
     if tree is None:
         return None
-    return tuple(_find_mutants(tree, path, lines))
+    return tuple(_find_mutants(tree, path, lines, kept=kept))
+
+
+def list_elements(path: str, text: str, lines: Collection[int]) -> list[str]:
+    """Return the elements of tables, lists and the like that begin on some lines."""
+    tree = parse_source(path, text)
+    return [tree.read(each) for each in _list_elements(tree, lines)] if tree else []
+
+
+def _list_elements(tree: SyntaxTree, lines: Collection[int]) -> list["Node"]:
+    return [each for each in tree.nodes["element"] if each.start_point.row + 1 in lines]
 
 
 def list_look_alikes(path: str, text: str, lines: Collection[int], words: str) -> tuple[Mutant, ...]:
@@ -166,12 +182,19 @@ def _find_mutants(
     path: str,
     lines: Collection[int],
     operators: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = _OPERATORS,
+    *,
+    kept: Iterable[str] = (),
 ) -> list[Mutant]:
     """Return the mutants of some lines, in the order in which they stand."""
     if _GENERATED.search(tree.text[:_HEAD].decode("utf-8", "replace")):
         return []
     apart = [_span(each) for name in ("ignored", "words", "talk") for each in tree.nodes[name]]
     apart += _list_wordings(tree)
+    left = Counter(kept)
+    for each in _list_elements(tree, lines):
+        if left[tree.read(each)] > 0:
+            left[tree.read(each)] -= 1
+            apart.append(_span(each))
     blocks = _list_blocks(tree, lines)
     found: dict[tuple[int, int, str], Mutant] = {}
     for operator, operate in operators.items():

@@ -274,7 +274,6 @@ class PlacedPattern(Record):
     forms: tuple[re.Pattern[str], ...]
 
     def covers(self, path: str) -> bool:
-        """Return whether it is about an absolute path."""
         inside = next((path[len(each) :] for each in self.folders if f"{path}/".startswith(each)), None)
         return inside is not None and any(form.fullmatch(inside or ".") for form in self.forms)
 

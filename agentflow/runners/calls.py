@@ -21,7 +21,7 @@ _FORMATTER = regex(r"[\w@./ =:-]+")
 _COVERAGE = regex(r"(?:npx )?(?:nyc|c8)(?: --?[\w-]+(?:=\S+)?)* ")
 _BEGIN = (
     r"(?:(?:npx )?cross-env )?(?:\w+=[\w./:-]+ )*"
-    rf"(?P<coverage>{_COVERAGE.pattern})?(?:(?:npx|bunx) (?:--no-install )?|pnpm exec |yarn )?"
+    rf"(?P<coverage>{_COVERAGE.pattern})?(?:(?:npx|bunx) (?:--no-install )?|pnpm (?:exec )?|yarn )?"
 )
 _OWN_REPORT = regex(
     r"--(?:json|outputFile|reporters?|reporter-outfile|junit-path|log-junit)\b|--watch(?!=false)| -- "

@@ -77,7 +77,6 @@ def make_results(
 
 
 def count_tests(outcomes: Mapping[str, TestOutcome]) -> TestResults:
-    """Return the results of tests that all have names."""
     return TestResults(outcomes=outcomes, counts=count_outcomes(outcomes.values()))
 
 

@@ -30,7 +30,6 @@ def find_named_runners(command: str) -> tuple[TestRunner, ...]:
 
 
 def tell_each_test(command: str) -> str:
-    """Return a command in which each runner tells of each test."""
     tellers = [each.tell for each in list_runners() if each.tell]
 
     def tell(words: CommandWords) -> CommandWords:

@@ -144,7 +144,6 @@ def read_exchanges(path: Path) -> Iterator[RecordedRequest | HistoryCompacted]:
 
 
 def _find_misplacement(run: Run, entry: RunEntry) -> str | None:
-    """Return why an entry cannot stand in its place, or None."""
     problem = None
     match entry:
         case RunOpened():

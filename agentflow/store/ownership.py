@@ -121,7 +121,6 @@ def is_at_work(root: Path) -> bool:
 
 
 def find_writer(root: Path) -> int | None:
-    """Return the process that says it works in a repository; only the lock itself is binding."""
     try:
         return int(read_content(root / TASKS / HOLDER))
     except (OSError, ValueError, InvalidFile):

@@ -19,6 +19,7 @@ from agentflow.mutants.operators import (
     Grade,
     Mutant,
     Operator,
+    list_elements,
     list_look_alikes,
     list_mutants,
     list_untouched,
@@ -125,8 +126,9 @@ def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
         new = [
             mutant
             for hunk in hunks
+            for kept in [list_elements(hunk.path, hunk.change.before, hunk.old_numbers)]
             for mutant in (
-                *(list_mutants(hunk.path, hunk.change.after, hunk.new_numbers) or ()),
+                *(list_mutants(hunk.path, hunk.change.after, hunk.new_numbers, kept) or ()),
                 *list_look_alikes(hunk.path, hunk.change.after, hunk.new_numbers, context.task.task),
             )
         ]

@@ -161,7 +161,7 @@ async def _survey(crew: Crew, task: TaskState) -> TaskState:
     files = crew.git.list_paths(task.tree)
     excerpts = tuple(_choose_excerpts(crew, task, files))
     shown = tuple(each.path for each in excerpts if each.lines)
-    learnings = load_learnings(crew.workspace, os.environ) if task.options.remembers else ()
+    learnings = load_learnings(crew.workspace) if task.options.remembers else ()
     task = task.replace(
         surroundings=tuple(_describe_surroundings(crew, task, files)),
         repo_map=await crew.index.draw(crew, task, shown) if crew.index else "",
@@ -244,7 +244,6 @@ def _find_named(text: str, files: tuple[str, ...]) -> Iterator[str]:
 
 
 def find_languages(files: Iterable[str]) -> tuple[str, ...]:
-    """Return the languages that files are written in, the main one first."""
     found = Counter(language.name for language in map(find_language, files) if language)
     return tuple(name for name, _ in found.most_common())
 

@@ -448,7 +448,6 @@ def _format_plan(plan: Plan | None, title: str = "Plan") -> str:
 
 
 def list_plan_lines(plan: Plan) -> tuple[str, ...]:
-    """Return a plan in lines: its summary, its steps with their files, what must hold, and the risks."""
     acceptance = [f"- must hold: {item}" for item in plan.acceptance]
     risks = [f"- risk: {item}" for item in plan.risks]
     files = [f" ({', '.join(step.files)})" if step.files else "" for step in plan.steps]

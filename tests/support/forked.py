@@ -27,9 +27,20 @@ from typing import NoReturn
 import msgspec
 
 import agentflow
+from agentflow.checks.dependencies import load_known
 from agentflow.cli.app import command as run_installed
+from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
 from agentflow.core.regex import LateRegex
+from agentflow.core.routing import Routing
+from agentflow.languages.grammars import SYMBOL_QUERY, parse_source
+from agentflow.model.tiers import load_price_lists
+from agentflow.routing.classify import classify
+from agentflow.routing.clauses import load_table
+from agentflow.runners.calls import find_runner
+from agentflow.runners.table import find_named_runners
+from agentflow.verdict.diff.tampering import TextDiff, find_tampering
+from agentflow.verdict.surface import find_kind
 
 _MOST = 60_000
 """Bytes that fit a pipe and a message."""
@@ -176,6 +187,7 @@ def _load() -> None:
                 importlib.import_module(module.name)
     for name in _LOADED_LATE:
         importlib.import_module(name)
+    _read_shipped()
     for found in gc.get_objects():
         if isinstance(found, LateRegex):
             for method in ("search", "match", "fullmatch", "sub", "split", "findall", "finditer"):
@@ -185,6 +197,18 @@ def _load() -> None:
                 msgspec.json.Decoder(found)
     gc.collect()
     gc.freeze()  # else each collection of a command copies every page of this process
+
+
+def _read_shipped() -> None:
+    """Ask once for what most commands ask for and read of the package alone: tables, queries, patterns."""
+    load_known()
+    load_price_lists()
+    find_runner("make test")
+    find_named_runners("make test")
+    classify("let add return the sum of a.py", load_table(Routing()))
+    for path in ("a.py", "test_a.py", "a.sh"):
+        find_tampering([TextDiff(path=path, before="", after="a\n", kind=find_kind(path, Surface()))])
+        parse_source(path, "", SYMBOL_QUERY)
 
 
 def _load_also(modules: Sequence[str]) -> None:

@@ -77,6 +77,8 @@
 (class_definition name: (_) @class)
 (class_definition superclasses: (_) @inherits)
 ((decorator) @inherits (#not-match? @inherits "^@((static|class)method|property|.*mark\\.parametrize)\\b"))
+(call function: (_) @_table arguments: (argument_list (keyword_argument name: (_) @key))
+  (#match? @_table "(^|\\.)(dict|update|(Simple)?Namespace)$"))
 (call function: (_) @spreads arguments: (argument_list (dictionary_splat)))
 [(function_definition name: (_) @taker) (class_definition name: (_) @taker)]
 ; How many rounds a loop has at most.

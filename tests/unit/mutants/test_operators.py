@@ -7,6 +7,7 @@ from agentflow.mutants.operators import (
     Grade,
     Mutant,
     Operator,
+    list_elements,
     list_look_alikes,
     list_mutants,
     list_unreadable,
@@ -469,3 +470,20 @@ def test_lines_that_no_grammar_reads_are_told_and_left_alone() -> None:
 
 def test_a_file_of_another_language_has_no_mutants() -> None:
     assert list_mutants("a.awk", "{ print }", {1}) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "wanted"),
+    [
+        ("a.py", 'ENDS = (".py", ".pyi")\n', 'ENDS = (".py", ".pyi", ".pyw")\n', ['".pyw"', ', ".pyw"']),
+        ("a.js", "const table = { a: 1 };\n", "const table = { a: 1, b: 2 };\n", ["2", ", b: 2"]),
+        ("a.py", "SIZES = [1, 2]\n", "SIZES = [1, 2, 2]\n", [", 2", "2"]),
+    ],
+)
+def test_elements_that_stood_there_are_left_alone(
+    path: str, before: str, after: str, wanted: list[str]
+) -> None:
+    kept = list_elements(path, before, [1])
+    assert len(kept) == before.count(",") + 1
+    found = [each.before for each in list_mutants(path, after, [1], kept) or ()]
+    assert sorted(each for each in found if "=" not in each) == sorted(wanted)
