@@ -283,7 +283,9 @@ def try_mutants(
         passing=plan.passing,
         first=plan.first,
         mutants=python,
-        strong=frozenset(each for each in python if _is_strong(plan, each)),
+        strong=frozenset(
+            each for each in python if _is_strong(plan, each) or each.operator is Operator.OTHER_ALIKE
+        ),
         seconds=max(1.0, end - time.monotonic()),
     )
     if python and (tried := place.try_forked(order)) is not None:
