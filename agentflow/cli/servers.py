@@ -12,9 +12,9 @@ import typer
 
 from agentflow.api.boundary import TaskRequest, hide_secrets, open_sandbox
 from agentflow.api.content import load_rules_here
-from agentflow.api.decisions import decide_approval, find_pending
+from agentflow.api.decisions import decide_approval
 from agentflow.api.servers import find_accepted_file, load_entries, place_servers
-from agentflow.api.worktree import open_home, open_home_of_pending
+from agentflow.api.worktree import find_pending
 from agentflow.cli.arguments import FOLDER, JSON, MODEL, make_group
 from agentflow.cli.printing import say, tell_result
 from agentflow.core.errors import ConfigError, Exit, ToolError, UsageError
@@ -105,8 +105,7 @@ def serve_repository(folder: Path = FOLDER) -> None:
     from agentflow.mcp.server import ApprovalDoor, serve
 
     def decide(item: "WaitingItem", decision: Answer) -> None:
-        home = open_home(root, item.task_id).root
-        decide_approval(home, item.pending_id, decision, task_id=item.task_id, seen=item.seen)
+        decide_approval(item.git, item.folder, item.pending_id, decision, seen=item.seen)
 
     serve(root, ApprovalDoor(find=partial(_find_waiting, root), decide=decide))
 
@@ -114,11 +113,12 @@ def serve_repository(folder: Path = FOLDER) -> None:
 def _find_waiting(root: Path, pending_id: str, task_id: str | None) -> "WaitingItem":
     from agentflow.mcp.server import WaitingItem
 
-    home = open_home_of_pending(root, pending_id, task_id).root
-    state = load_state(find_pending(home, pending_id, task_id))
+    git, found = find_pending(root, pending_id, task_id)
+    state = load_state(found)
     items = tuple(item for item in state.pending if item.id == pending_id)
     return WaitingItem(
-        task_id=state.task_id,
+        git=git,
+        folder=found,
         pending_id=pending_id,
         shown=render(draw_pending(state.replace(pending=items)), PLAIN_TEXT, None),
         seen="".join(item.identity for item in items),

@@ -211,11 +211,12 @@ LANGUAGES: tuple[Language, ...] = (
         settings=("phpunit*.xml{,.dist}", "phpunit.dist.xml", "phpstan.neon*"),
         caches=(".phpunit.cache", ".phpunit.result.cache"),
     ),
-    Language(name="C", suffixes=(".c", ".h")),
+    Language(name="C", suffixes=(".c", ".h"), tests=("{test,tests,test_*,*_test,*_tests}.{c,h}",)),
     Language(
         name="C++",
         suffixes=(".cc", ".cpp", ".hpp"),
         manifests=("CMakeLists.txt", "meson.build"),
+        tests=("{test,tests,test_*,*_test,*_tests,*_unittest}.{cc,cpp,hpp}",),
         settings=("CTestConfig.cmake", "CTestCustom.cmake"),
     ),
     Language(

@@ -51,6 +51,8 @@ class Operator(StrEnum):
     """What is sorted, filled or emptied is a copy: only who looks at the argument afterwards can tell."""
     LOOK_ALIKE = "look-alike used"
     """In what the task speaks of: characters that are bytes, a default in the place of 0."""
+    OTHER_ALIKE = "other look-alike used"
+    """In what it does not speak of: a judge may know what it means."""
     TAKEN_BACK = "change taken back"
     """The one that knows two versions of a file: what stood in the place of some lines stands there again."""
 
@@ -83,7 +85,7 @@ _OPERATORS: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = Ma
         Operator.OWN_COPY: edits.copy_arguments,
     }
 )
-_WEAK = frozenset({Operator.BOUND, Operator.NUMBER, Operator.PROSE, Operator.PATTERN})
+_WEAK = frozenset({Operator.BOUND, Operator.NUMBER, Operator.PROSE, Operator.PATTERN, Operator.OTHER_ALIKE})
 _WHOLE = frozenset({Operator.BODY, Operator.LOOP, Operator.RETHROW, Operator.TAKEN_BACK})
 """Those whose name says more than their text."""
 _GENERATED = re.compile(
@@ -166,9 +168,12 @@ def _list_elements(tree: SyntaxTree, lines: Collection[int]) -> list["Node"]:
 
 
 def list_look_alikes(path: str, text: str, lines: Collection[int], words: str) -> tuple[Mutant, ...]:
-    """Return the mutants of some lines that a task asks for with its words."""
+    """Return the mutants of some lines that only some values tell apart, of which a task may speak."""
     tree = parse_source(path, text)
-    operators = {Operator.LOOK_ALIKE: partial(edits.use_look_alikes, words)}
+    kinds = {Operator.LOOK_ALIKE: True, Operator.OTHER_ALIKE: False}
+    operators = {
+        each: partial(edits.use_look_alikes, words, is_told=is_told) for each, is_told in kinds.items()
+    }
     return tuple(_find_mutants(tree, path, lines, operators)) if tree else ()
 
 

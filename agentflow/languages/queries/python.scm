@@ -94,7 +94,7 @@
   (#match? @_changes "^(append|extend|insert|remove|pop|popitem|clear|sort|reverse|update|setdefault|add|discard)$"))
 (call function: (_) @_changes arguments: (argument_list . (identifier) @altered)
   (#match? @_changes "(^|\\.)(shuffle|heap(ify|push|pop)|insort\\w*)$"))
-(assignment left: (subscript value: (identifier) @altered subscript: (_) @_at) (#not-match? @_at ":"))
+(assignment left: (subscript value: (identifier) @altered subscript: (_) @_at) (#not-match? @_at ":") (#not-eq? @altered "self"))
 (augmented_assignment left: (subscript value: (identifier) @altered))
 (augmented_assignment left: (identifier) @altered right: [(list) (list_comprehension)])
 (delete_statement (subscript value: (identifier) @altered))
