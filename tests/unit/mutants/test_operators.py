@@ -339,7 +339,8 @@ def test_a_look_alike_that_no_task_speaks_of_is_weak(path: str, text: str, edit:
 
 
 ALTERED = {
-    "a.py": "def f(a: list[int], b, *c):\n    '''F.'''\n    b = [*b]\n    a.sort()\n    b.sort()\n",
+    "a.py": "def f(a: list[int], b, *c):\n    '''F.'''\n    b = [*b]\n    a.sort()\n    b.sort()\n"
+    "    def g(self):\n        self[0] = 1\n",
     "a.js": "function f(a, ...b) {\n  const c = [...a];\n  b.sort(); c.sort(); a.sort();\n}\n",
     "a.ts": "const f = (a: number[]) => {\n  a.sort();\n};\n",
     "a.go": "package p\n\nfunc f(a []int) []int {\n\treturn append(a[:1], a[2:]...)\n}\n",
