@@ -92,6 +92,7 @@ NOT_TOLD = {
     "a sum inside of a line": "log: Tests:       3 passed, 3 total\n",
     "TAP without a plan": "ok 1 - a\nok 2 - b\n",
     "TAP with fewer points than planned": "1..3\nok 1 - a\nok 2 - b\n",
+    "TAP with more points than planned": "1..1\nok 1 - a\nok 2 - b\n",
     "TAP that was given up": "1..1\nok 1 - a\nBail out! no database\n",
     "a cargo run that did not end": "running 2 tests\ntest a ... ok\ntest b ... ok\n",
     "results of Go without an end": "=== RUN   TestA\n--- PASS: TestA (0.00s)\n",
@@ -143,6 +144,12 @@ def test_a_line_among_the_tests_of_cargo_leaves_only_their_number() -> None:
     told = read_printed(f"{forged}test b ... FAILED\n{end}")
     assert told is not None
     assert (told.outcomes, told.counts) == ({}, TestCounts(passed=1, failed=1))
+
+
+def test_failing_points_behind_the_plan_count_as_well() -> None:
+    told = read_printed("ok 1 - a\nnot ok 2 - left over\n\n1..1\n")
+    assert told is not None
+    assert told.outcomes == {"a": PASSED, "left over": FAILED}
 
 
 def test_points_with_one_name_are_told_apart() -> None:
