@@ -52,4 +52,5 @@ def keep_learning(git: Git, text: str, cited: str = "") -> MemoryEntry:
             raise StateError(f"there is no evidence {number} in {task}", hint="agentflow evidence lists it")
     learning = make_learning(text, PERSON, task, shown)
     with change_memory(git) as memory:
-        return memory.keep(learning)
+        memory.add((learning,))
+        return memory.list_entries(key=learning.key)[0]

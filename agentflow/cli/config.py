@@ -128,13 +128,10 @@ def _list_models(settings: Settings) -> list[str]:
 def _list_instructions(git: Git) -> Iterator[str]:
     """Yield the instruction files with their sizes, and what of them does not fit."""
     from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, load_instructions
-    from agentflow.memory.place import load_learnings
+    from agentflow.memory.place import find_learnings
 
     workspace, left = PathGuard(git.root, git=git.folders), MAX_IN_PROMPT
-    for each in (
-        *load_instructions(workspace, workspace.list_files()),
-        *load_learnings(workspace),
-    ):
+    for each in load_instructions(workspace, workspace.list_files(), find_learnings(git.root)):
         where = describe_reach(each)
         shown = len(each.text) if where else min(len(each.text), left)
         left -= 0 if where else shown

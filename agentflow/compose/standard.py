@@ -178,9 +178,6 @@ class CurrentTodo(Record):
         context.add(read_prompt("todos.md").format(todos=lines), priority=_TODOS)
 
 
-_MODES = "approval modes"
-
-
 class Approval(Record):
     """The user's permission rules, as a hook behind all others."""
 
@@ -214,7 +211,8 @@ class ApprovalModes(Record):
     """By the name of an MCP server."""
 
     def install_hooks(self, hooks: HookChannel) -> None:
-        hooks.add(Hook(name=_MODES, point=Point.PRE_TOOL_USE, body=self._find_reason, priority=-sys.maxsize))
+        name, last = "approval modes", -sys.maxsize
+        hooks.add(Hook(name=name, point=Point.PRE_TOOL_USE, body=self._find_reason, priority=last))
 
     def _find_reason(self, event: HookEvent) -> HookResult | None:
         assert isinstance(event.payload, ToolUse)

@@ -177,6 +177,7 @@ LANGUAGES: tuple[Language, ...] = (
                 reason="clippy settings",
             ),
         ),
+        tests=("{tests,*_test,*_tests}.rs",),
         settings=("{,.}clippy.toml", ".config/nextest.toml"),
         made=("target",),
     ),
@@ -211,11 +212,12 @@ LANGUAGES: tuple[Language, ...] = (
         settings=("phpunit*.xml{,.dist}", "phpunit.dist.xml", "phpstan.neon*"),
         caches=(".phpunit.cache", ".phpunit.result.cache"),
     ),
-    Language(name="C", suffixes=(".c", ".h")),
+    Language(name="C", suffixes=(".c", ".h"), tests=("{test,tests,test_*,*_test,*_tests}.{c,h}",)),
     Language(
         name="C++",
         suffixes=(".cc", ".cpp", ".hpp"),
         manifests=("CMakeLists.txt", "meson.build"),
+        tests=("{test,tests,test_*,*_test,*_tests,*_unittest}.{cc,cpp,hpp}",),
         settings=("CTestConfig.cmake", "CTestCustom.cmake"),
     ),
     Language(

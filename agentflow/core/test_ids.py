@@ -1,5 +1,6 @@
 """Ids of tests, as pytest and unittest give them: the file, the module and the function that each names."""
 
+import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -11,6 +12,8 @@ _UNLOADED = "unittest.loader._FailedTest."
 _FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
 _WHOLE_FILES = frozenset({*PYTHON.suffixes, *SCRIPTS})
 """Endings of files that stand for all of their tests where they cannot be loaded."""
+_MARKS = (".", "::", "$")
+"""What stands behind the name of a module or class in the id of a test."""
 
 
 def get_test_file(test: str) -> str:
@@ -90,15 +93,27 @@ def find_id_prefix(test: str) -> str | None:
     return f"{test}::" if f".{last}" in _WHOLE_FILES and "::" not in test else None
 
 
+def find_beside(tests: Collection[str], known: Collection[str]) -> frozenset[str]:
+    """Return the known tests in the classes, modules or groups of some; none where these are most of all."""
+    groups = set(map(_cut_name, tests))
+    found = frozenset(test for test in known if _cut_name(test) in groups)
+    return found if len(tests) < len(found) <= len(known) / 2 else frozenset()
+
+
+def _cut_name(test: str) -> str:
+    mark = next((each for each in (" > ", "::") if each in test), ".")
+    return test.partition("[")[0].rpartition(mark)[0]
+
+
 def list_module_names(path: str) -> list[str]:
-    parts = path.removesuffix(".py").split("/")
+    parts = posixpath.splitext(path)[0].split("/")
     return [".".join(parts[place:]) for place in range(len(parts))]
 
 
 def is_test_in(test: str, paths: Iterable[str]) -> bool:
     return any(
         get_test_file(test) == path
-        or any(test.startswith(f"{module}.") for module in list_module_names(path))
+        or test.startswith(tuple(f"{module}{mark}" for module in list_module_names(path) for mark in _MARKS))
         for path in paths
     )
 

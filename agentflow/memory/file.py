@@ -3,10 +3,9 @@
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import Self
 
 from agentflow.core.errors import ConfigError, ModelError
 from agentflow.core.record import to_builtins
@@ -29,8 +28,9 @@ _FUSED = 60
 """The constant of reciprocal rank fusion."""
 _DEEP = 40
 """Places of each list that are fused."""
+_OF_KIND = "kind0{}".format
+"""Makes a term that no text has, so that the index itself finds the entries of a kind."""
 _MOVE = "move it away: the next task begins a new one"
-_VERSION = 4
 _FIELDS = MemoryEntry.__struct_fields__
 _TABLES = """
 create table entries (
@@ -43,11 +43,13 @@ create index uncoded on entries (id) where not coded and kind != 'message';
 create virtual table words using fts5 (terms, detail=none);
 create table replaced (key text primary key) without rowid;
 create table codes (block integer primary key, codes blob not null);
-create table coder (model)
+create table coder (model);
+pragma user_version = 4
 """
+_VERSION = 4
 
 
-class MemoryFile:
+class MemoryFile(AbstractContextManager["MemoryFile"]):
     """An open memory; several processes may have it open at once."""
 
     def __init__(self, path: Path, meaning: Callable[[], Meaning | None]) -> None:
@@ -76,15 +78,11 @@ class MemoryFile:
                 with self._write():
                     for statement in _TABLES.split(";\n") if self._get_version() == 0 else ():
                         self._sql.execute(statement)
-                    self._sql.execute(f"pragma user_version = {_VERSION}")
             if self._get_version() != _VERSION:
                 raise ConfigError(f"{self._path} was written by another version of agentflow", hint=_MOVE)
 
     def _get_version(self) -> int:
         return int(self._sql.execute("pragma user_version").fetchone()[0])
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._sql.close()
@@ -108,18 +106,16 @@ class MemoryFile:
                 raise
             self._sql.execute("commit")
 
-    def keep(self, entry: MemoryEntry) -> MemoryEntry:
-        """Keep what a person says now, also what they replaced before, and return it as it is kept."""
-        with self._write():
-            self._sql.execute("delete from replaced where key = ?", (entry.key,))
-        self.add((entry,))
-        return self.list_entries(key=entry.key)[0]
-
     def add(self, entries: Iterable[MemoryEntry]) -> None:
-        """Keep entries without secrets, each in place of what has its key; not what a person replaced."""
+        """Keep entries without secrets, each in place of what has its key.
+
+        What a person replaced is kept only where a person says it once more.
+        """
+        replaced = "select 1 from replaced where key = ?"
         with self._write():
             for entry in entries:
-                if not self._sql.execute("select 1 from replaced where key = ?", (entry.key,)).fetchone():
+                is_said = entry.kind is EntryKind.LEARNING and entry.by == PERSON
+                if is_said or not self._sql.execute(replaced, (entry.key,)).fetchone():
                     earlier = self.list_entries(key=entry.key)
                     self._insert(entry.replace(id=earlier[0].id) if earlier else entry)
 
@@ -131,7 +127,7 @@ class MemoryFile:
         places = ", ".join(f":{name}" for name in row)
         statement = f"insert or replace into entries ({', '.join(row)}) values ({places})"  # noqa: S608
         number = self._sql.execute(statement, row).lastrowid
-        terms = " ".join((_to_kind_term(entry.kind), *list_terms(text)))
+        terms = " ".join((_OF_KIND(entry.kind), *list_terms(text)))
         self._sql.execute("insert or replace into words (rowid, terms) values (?, ?)", (number, terms))
 
     def _code(self, meaning: Meaning) -> None:
@@ -226,14 +222,7 @@ class MemoryFile:
             scores[number] += 1 / place
         best = sorted(scores, key=lambda number: (-scores[number], -number))
         found = (one for number in best for one in self.list_entries(id=number, against=""))
-        return tuple(
-            Hit(
-                entry=one,
-                by_meaning=near.index(one.id) + 1 if one.id in near else None,
-                shared=find_shared(one.text, terms),
-            )
-            for one in islice(found, most)
-        )
+        return tuple(Hit(entry=one, why=_explain(one, terms, near)) for one in islice(found, most))
 
     def _rank_by_words(self, terms: frozenset[str], kind: EntryKind | None) -> dict[int, float]:
         """Return the ids of entries by bm25, each with the share of the terms that it has.
@@ -248,7 +237,7 @@ class MemoryFile:
             return {}
         totals = accumulate(rows for rows, _ in known)
         chosen = [each for (_, each), total in zip(known, totals, strict=True) if total <= _MOST_ROWS]
-        match = f"{'' if kind is None else f'{_to_kind_term(kind)} AND '}({' OR '.join(chosen)})"
+        match = f"{'' if kind is None else f'{_OF_KIND(kind)} AND '}({' OR '.join(chosen)})"
         ranked = (
             "select rowid, terms from words where words match ? and rowid > coalesce((select rowid from "
             "words where words match ? order by rowid desc limit 1 offset ?), 0) order by rank limit ?"
@@ -271,11 +260,11 @@ class MemoryFile:
         rows = self._sql.execute("select block, codes from codes order by block").fetchall()
         places = find_nearest([codes for _, codes in rows], self._asked[1], 2 * _DEEP)
         numbers = (rows[place // _BLOCK][0] * _BLOCK + place % _BLOCK for place in places)
-        of_kind = "select id from entries where id = ? and (kind = ? or ?)"
-        given = ((number, kind or "", kind is None) for number in numbers)
-        return [number for each in given for (number,) in self._sql.execute(of_kind, each)][:_DEEP]
+        return list(islice((one for one in numbers if self.list_entries(id=one, kind=kind)), _DEEP))
 
 
-def _to_kind_term(kind: EntryKind) -> str:
-    """Return a term that no text has, so that the index itself finds the entries of a kind."""
-    return f"kind0{kind}"
+def _explain(entry: MemoryEntry, terms: frozenset[str], near: list[int]) -> str:
+    shared = find_shared(entry.text, terms)
+    words = f"words: {', '.join(shared[:5])}" if shared else ""
+    place = f"meaning: nearest {near.index(entry.id) + 1}" if entry.id in near else ""
+    return "; ".join(filter(None, (words, place)))

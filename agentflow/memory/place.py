@@ -2,15 +2,11 @@
 
 import hashlib
 import os
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentflow.core.errors import AgentflowError, StateError
-from agentflow.core.ports import Workspace
-from agentflow.core.task import Instruction
-from agentflow.library.instructions import MAX_IN_PROMPT
-from agentflow.redact import redact_text
 from agentflow.settings import LEARNINGS, find_folders
 from agentflow.trust import load_trust
 from agentflow.workspace.git import Git
@@ -44,13 +40,8 @@ def open_memory(git: Git) -> "MemoryFile":
     return MemoryFile(find_memory_file(git), load_meaning)
 
 
-def load_learnings(workspace: Workspace) -> tuple[Instruction, ...]:
+def find_learnings(root: Path) -> tuple[str, ...]:
     """Return the repository's own file of learnings, while a person trusts what it holds."""
-    try:
-        if not load_trust(find_folders(os.environ).config, workspace.root).covers(LEARNINGS):
-            return ()
-        text = redact_text(workspace.read(LEARNINGS).decode("utf-8", "replace")).strip()
-    except AgentflowError:
-        return ()
-    kept = Instruction(path=LEARNINGS, text=text[:MAX_IN_PROMPT], size=len(text))
-    return (kept,) if text else ()
+    with suppress(AgentflowError):
+        return (LEARNINGS,) if load_trust(find_folders(os.environ).config, root).covers(LEARNINGS) else ()
+    return ()

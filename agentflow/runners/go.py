@@ -81,6 +81,7 @@ GO_TEST = TestRunner(
     ),
     named=r"\bgo test\b",
     program="go test",
+    bare=" -vet=off",
     one={"go test": "{} PACKAGE -run FUNCTION"},
     several="|",
     tell=ask_for_json,

@@ -58,7 +58,7 @@ def make_variables(scratch: Path, known: Callable[[str], str]) -> dict[str, str]
     variables = (pair for each in list_runners() for pair in each.variables.items())
     given = {name: value.format(place=scratch) for name, value in variables}
     return {
-        name: os.pathsep.join(filter(None, (value, known(name)))) if name == "RUBYLIB" else value
+        name: (os.pathsep if name == "RUBYLIB" else " ").join(filter(None, (value, known(name))))
         for name, value in given.items()
     }
 

@@ -14,6 +14,7 @@ from agentflow.core.events import Probing
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.core.test_ids import find_beside
 from agentflow.core.verdict import MutantEnd, MutantResult, ProbeResult
 from agentflow.mutants.operators import (
     Grade,
@@ -328,13 +329,14 @@ class _Round(Record):
 
 
 def _list_rounds(place: Place, plan: MutationPlan) -> Iterator[_Round]:
-    """Yield the proving tests, then all, each by the shortest command that tells the truth.
+    """Yield the proving tests, those beside them, then all, each by the shortest true command.
 
     `npm test` may run linters and builds for a minute before one second of tests, and a formatter that stops
     at a mutant keeps it from all of them.
     """
-    if plan.first and (quick := _choose_shorter(place, plan, plan.first)):
-        yield _Round(check=quick, passing=plan.first)
+    for tests in filter(None, (plan.first, find_beside(plan.first, plan.passing))):
+        if quick := _choose_shorter(place, plan, tests):
+            yield _Round(check=quick, passing=tests)
     is_python = plan.passing and are_python_tests(plan.check, plan.passing)
     whole = None if is_python else _choose_shorter(place, plan, frozenset())
     if whole:

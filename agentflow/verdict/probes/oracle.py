@@ -173,7 +173,12 @@ def expect_others(path: str, text: str, word: str) -> tuple[str, list[int]] | No
             given = arguments.named_children[1::-1]
             found.append(next((each for each in given if each.id in literals), None))
     found += [node.named_children[-1] for node in tree.nodes["compared"] if node.named_children]
-    nodes = {each.start_byte: each for each in found if each is not None and each.id in literals}
+    timed = [range(each.start_byte, each.end_byte) for each in tree.nodes["timed"]]
+    nodes = {
+        each.start_byte: each
+        for each in found
+        if each is not None and each.id in literals and not any(each.start_byte in part for part in timed)
+    }
     source = bytearray(tree.text)
     for _, node in sorted(nodes.items(), reverse=True):
         said = tree.read(node)

@@ -23,7 +23,7 @@ ASKED = [
     *("find ROOT -delete", "git clean -fdx", "git clean -fdX", "git clean -xdf ."),
     *("chmod -R 777 /", "chmod -R a-w .", "chown -R nobody *", "chmod --recursive 000 ./*"),
     *("chmod -fR 0 .", "mv * /tmp/", "mv ./* ../", "shred -u *", "truncate -s 0 *"),
-    *("bash <<'E'\nrm -rf *\nE"),
+    "bash <<'E'\nrm -rf *\nE",
 ]
 FREE = [
     *("rm -rf build/", "rm -rf build dist", "rm -rf ./dist/*", "rm -rf build/*", "rm -f *.pyc"),

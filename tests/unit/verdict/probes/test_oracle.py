@@ -164,3 +164,8 @@ def test_what_is_compared_in_another_language_is_another_value(path: str) -> Non
     assert found is not None
     assert found[0] == other
     assert expect_others(path, "", "kq") is None
+
+
+def test_what_a_benchmark_of_go_expects_is_left_alone() -> None:
+    timed = "package a\n\nfunc BenchmarkB(b *testing.B) {\n\tif c(1) != 5 {\n\t\tb.Fatal()\n\t}\n}\n"
+    assert expect_others("a_test.go", timed, "kq") is None
