@@ -157,7 +157,6 @@ async def write_pipe(pipe: IO[bytes] | None, content: bytes, *, is_last: bool = 
 
 
 def make_child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return what a child process gets to see of our environment, and nothing else."""
     kept = {key: value for key, value in os.environ.items() if key in INHERITED or key.startswith("LC_")}
     return {**kept, **(extra or {})}
 

@@ -12,7 +12,6 @@ _BLANKS = ("", "", "")
 
 
 def describe_finding(finding: Finding) -> str:
-    """Return a finding as one line."""
     names, rest = list_some(finding.subjects), list_some(finding.subjects[1:])
     first, others = next(iter(finding.subjects), ""), len(finding.subjects) - 1
     words = finding.kind.words
@@ -35,17 +34,14 @@ def describe_finding(finding: Finding) -> str:
 
 
 def describe_all(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """Return findings as lines, each once."""
     return tuple(dict.fromkeys(map(describe_finding, findings)))
 
 
 def list_lines(findings: Iterable[Finding]) -> str:
-    """Return findings as a list in Markdown."""
     return "\n".join(f"- {line}" for line in describe_all(findings))
 
 
 def describe_approvals(verdict: Verdict) -> tuple[str, ...]:
-    """Return each change to the checks that a person approved, with who did so and when."""
     answer = verdict.approval
     if answer is None:
         return ()

@@ -1,11 +1,12 @@
 """Decisions about tasks, written into their state from any process, and whether a task is the user's own."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agentflow.core.errors import InvalidFile, StateError, TaskNotFound, UsageError
+from agentflow.core.errors import InvalidFile, StateError, UsageError
 from agentflow.core.events import Answered
 from agentflow.core.pending import (
     APPROVED,
@@ -24,11 +25,11 @@ from agentflow.redact import to_one_line
 from agentflow.settings import find_folders
 from agentflow.store.journal import add_message
 from agentflow.store.ownership import hold_writer_lock, is_own, record_begun
-from agentflow.store.reading import TASKS, find, list_tasks, load_state, try_load_state
+from agentflow.store.reading import TASKS, load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.view.words import format_local, tell_approvals_left
 from agentflow.workflow.gates import record_answer
-from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.git import Git
 
 _PATIENCE_SECONDS = 1.0
 """For another decision that is written at the same time."""
@@ -56,37 +57,45 @@ class DecisionResult(Record):
         return f"{self.pending_id} {self.word}"
 
 
+@contextmanager
+def hold_own_task(git: Git, folder: Path, patience: float = 0) -> Iterator[TaskStore]:
+    """Yield a task of this user's, locked, in which nothing waits that has expired. Raises StateError."""
+    with hold_writer_lock(git.root, patience):
+        require_own(git, folder)
+        store = TaskStore.reopen(folder)
+        for item in store.task.pending:
+            if item.is_expired(make_timestamp()):
+                record_decision(store, item, EXPIRED)
+        yield store
+
+
 def decide_approval(
-    start: Path,
+    git: Git,
+    folder: Path,
     pending_id: str,
     decision: Answer,
     *,
-    task_id: str | None = None,
     is_person: bool = True,
     seen: str | None = None,
 ) -> DecisionResult:
-    """Record a decision about a pending item of the newest task that has it, or had it; the first one stays.
+    """Record a decision about an item that waits in a task, or waited; the first one stays.
 
     `seen` is the `identity` of the item as the person saw it. Raises StateError where it is another by now,
     where it was decided otherwise or has expired, and where what is not a person approves changed checks, or
     what several people have to approve.
     """
-    git = open_repository(start)
-    with hold_writer_lock(git.root, _PATIENCE_SECONDS):
-        folder = find_pending(git.root, pending_id, task_id)
-        require_own(git, folder)
-        store = TaskStore.reopen(folder)
-        expire_approvals(store)
+    with hold_own_task(git, folder, _PATIENCE_SECONDS) as store:
+        task_id = store.task.task_id
         if pending_id in store.task.waiting.answers:
             return _tell_made(store, pending_id, decision, was_decided=True)
-        (item,) = (item for item in store.task.pending if item.id == pending_id)
-        if item.kind not in APPROVED:
-            hint = item.tell_how_to_decide(store.task.task_id)
+        item = next((item for item in store.task.pending if item.id == pending_id), None)
+        if item is None or item.kind not in APPROVED:
+            hint = item.tell_how_to_decide(task_id) if item else ""
             raise StateError(f"{pending_id} does not wait for an approval", hint=hint)
         if decision.approved and not is_person and (item.kind is PendingKind.SURFACE or item.needed > 1):
             said = f"{pending_id} needs {item.needed} named people; a program cannot approve it"
             said = "only a person approves changed checks" if item.kind is PendingKind.SURFACE else said
-            raise StateError(said, hint=item.tell_how_to_decide(store.task.task_id))
+            raise StateError(said, hint=item.tell_how_to_decide(task_id))
         if seen is not None and seen != item.identity:
             raise StateError(f"{pending_id} was changed meanwhile", hint="look at it again, then decide")
         left = record_decision(store, item, decision)
@@ -108,17 +117,12 @@ def _tell_made(
     raise StateError(f"{pending_id} was already {result.word} by {to_one_line(made.author)}", hint=hint)
 
 
-def answer_question(start: Path, task_id: str | None, said: Sequence[str], by: str = "") -> None:
+def answer_question(git: Git, folder: Path, said: Sequence[str], by: str = "") -> None:
     """Answer the first question of a task; a letter or number stands for an option. `by`: not a person.
 
     Raises StateError, or UsageError for an invalid answer.
     """
-    git = open_repository(start)
-    with hold_writer_lock(git.root):
-        folder = find(git.root, task_id)
-        require_own(git, folder)
-        store = TaskStore.reopen(folder)
-        expire_approvals(store)
+    with hold_own_task(git, folder) as store:
         if not store.task.pending:
             raise StateError(f"task {store.task.task_id} asks no question")
         first = store.task.pending[0]
@@ -159,29 +163,6 @@ def record_decision(store: TaskStore, item: Pending, decision: Answer) -> int:
     store.save(task)
     store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.author, left=left))
     return left
-
-
-def expire_approvals(store: TaskStore) -> None:
-    """Deny what nobody approved in time."""
-    for item in store.task.pending:
-        if item.is_expired(make_timestamp()):
-            record_decision(store, item, EXPIRED)
-
-
-def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Path:
-    """Return the folder of the newest task that waits under an id, or once did.
-
-    An older one that waits is never meant in its place: the person may not have seen that. Of the named task
-    alone if one is named; else damaged tasks are passed over.
-    """
-    names = reversed(list_tasks(root)) if task_id is None else (task_id,)
-    for folder in (find(root, name) for name in names):
-        task = try_load_state(folder) if task_id is None else load_state(folder)
-        if task and (
-            pending_id in task.waiting.answers or any(item.id == pending_id for item in task.pending)
-        ):
-            return folder
-    raise TaskNotFound(f"nothing waits under the id {pending_id}", hint="agentflow status shows what waits")
 
 
 def record_own_task(store: TaskStore) -> None:

@@ -13,6 +13,7 @@ from agentflow.api.session import Session, begin_session, resume_session, run_se
 from agentflow.api.undo import CancelResult, cancel_task, undo
 from agentflow.api.verification import Verification, choose_exit, reverify_records, run_checks
 from agentflow.api.wiring import prepare
+from agentflow.api.worktree import find_pending
 from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.capability import Capability
 from agentflow.core.errors import AgentflowError, Exit
@@ -77,7 +78,8 @@ def load_task(task_id: str | None = None, *, folder: Path | str = ".") -> Snapsh
 
 def answer(*words: str, task_id: str | None = None, folder: Path | str = ".") -> None:
     """Answer what a task asks first, by an option or your own words; `resume` then continues it."""
-    answer_question(Path(folder), task_id, words, _PROGRAM)
+    git = open_repository(Path(folder))
+    answer_question(git, find(git.root, task_id), words, _PROGRAM)
 
 
 class DecisionDetails(TypedDict, total=False):
@@ -113,7 +115,8 @@ def decide(
         via=f"through {_PROGRAM}" if by else "",
         comment=details.get("comment", ""),
     )
-    return decide_approval(Path(folder), pending_id, decision, task_id=task_id, is_person=False)
+    git, found = find_pending(Path(folder), pending_id, task_id)
+    return decide_approval(git, found, pending_id, decision, is_person=False)
 
 
 def cancel(task_id: str | None = None, *, folder: Path | str = ".") -> CancelResult:

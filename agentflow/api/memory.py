@@ -1,22 +1,16 @@
 """What commands and pages do with a repository's memory."""
 
-import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 from agentflow.core.errors import StateError
-from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
+from agentflow.memory.entry import PERSON, MemoryEntry
 from agentflow.memory.file import MemoryFile
 from agentflow.memory.keep import make_learning
-from agentflow.memory.place import MemoryPlace
+from agentflow.memory.place import look_into_memory, open_memory
 from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import find, read_evidence
 from agentflow.workspace.git import Git
-
-
-def read_memory(git: Git) -> AbstractContextManager[MemoryFile | None]:
-    """Return a repository's memory, or nothing where nothing was remembered yet. Raises ConfigError."""
-    return MemoryPlace(git, os.environ).look()
 
 
 @contextmanager
@@ -26,21 +20,21 @@ def change_memory(git: Git) -> Iterator[MemoryFile]:
     Without a sandbox a role's own command could otherwise put its words in the person's mouth.
     Raises TaskLocked.
     """
-    with hold_writer_lock(git.root), MemoryPlace(git, os.environ).open() as memory:
+    with hold_writer_lock(git.root), open_memory(git) as memory:
         yield memory
 
 
-def list_memory(git: Git, kind: EntryKind | None = None, most: int = -1) -> tuple[MemoryEntry, ...]:
-    """Return what is remembered, the newest first."""
-    with read_memory(git) as memory:
-        return memory.list_entries(kind, most) if memory else ()
+def list_memory(git: Git, most: int = -1, /, **values: object) -> tuple[MemoryEntry, ...]:
+    """Return what is remembered with these values, the newest first."""
+    with look_into_memory(git) as memory:
+        return memory.list_entries(most, **values) if memory else ()
 
 
 def require_entry(memory: MemoryFile | None, number: int) -> MemoryEntry:
-    found = memory.find(number) if memory else None
-    if found is None:
+    found = memory.list_entries(id=number) if memory else ()
+    if not found:
         raise StateError(f"there is no entry {number} in memory", hint="agentflow memory list shows them")
-    return found
+    return found[0]
 
 
 def keep_learning(git: Git, text: str, cited: str = "") -> MemoryEntry:
@@ -58,4 +52,5 @@ def keep_learning(git: Git, text: str, cited: str = "") -> MemoryEntry:
             raise StateError(f"there is no evidence {number} in {task}", hint="agentflow evidence lists it")
     learning = make_learning(text, PERSON, task, shown)
     with change_memory(git) as memory:
-        return memory.keep(learning)
+        memory.add((learning,))
+        return memory.list_entries(key=learning.key)[0]

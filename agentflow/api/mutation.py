@@ -67,11 +67,10 @@ def find_mutation(sandbox: Sandbox, git: Git, request: MutationRequest) -> DiffM
 
     Raises ConfigError for a revision that is none, for tests that cannot run, and for tests that fail.
     """
-    from agentflow.mutants.operators import list_mutants, list_unreadable
     from agentflow.runners.selection import narrow
     from agentflow.verdict.mutation import try_mutants
     from agentflow.verdict.reverify import Copies
-    from agentflow.workspace.mixed_tree import find_differences, read_changed_texts
+    from agentflow.workspace.mixed_tree import read_changed_texts
 
     globs = apply_project(load_settings(os.environ), load_project(git.root)).surface
     surface = Surface(added=globs.add, removed=globs.remove)
@@ -96,14 +95,9 @@ def find_mutation(sandbox: Sandbox, git: Git, request: MutationRequest) -> DiffM
         product = [each for each in product if not request.path or f"{each.path}/".startswith(folder)]
         mutants, unread = list["Mutant"](), list[str]()
         for change in product:
-            differences = find_differences(change.before.splitlines(), change.after.splitlines())
-            lines = frozenset(
-                number + 1 for *_, start, until in differences for number in range(start, until)
-            )
-            found = list_mutants(change.path, change.after, lines)
-            mutants += found or ()
-            broken = list_unreadable(change.path, change.after, lines)
-            unread += [change.path] if found is None else [f"{change.path}:{line}" for line in broken]
+            found, broken = _change_further(change)
+            mutants += found
+            unread += broken
         if not mutants:
             return DiffMutants(mutants=(), unread=tuple(unread))
         ways = [tests]
@@ -138,6 +132,20 @@ def _sort_changes(
     kinds = {each.path: find_kind(each.path, surface) for each in kept}
     product = [each for each in kept if is_source(each.path) and kinds[each.path] is None]
     return product, tuple(path for path, kind in kinds.items() if kind is FileKind.TESTS)
+
+
+def _change_further(change: "ChangedTexts") -> tuple[tuple["Mutant", ...], list[str]]:
+    """Return the mutants of the lines that a change wrote, and the places that no grammar reads."""
+    from agentflow.mutants.operators import list_elements, list_mutants, list_unreadable
+    from agentflow.workspace.mixed_tree import find_differences
+
+    differences = find_differences(change.before.splitlines(), change.after.splitlines())
+    was = frozenset(row for _, first, end, *_ in differences for row in range(first + 1, end + 1))
+    lines = frozenset(row for *_, first, end in differences for row in range(first + 1, end + 1))
+    found = list_mutants(change.path, change.after, lines, list_elements(change.path, change.before, was))
+    if found is None:
+        return (), [change.path]
+    return found, [f"{change.path}:{line}" for line in list_unreadable(change.path, change.after, lines)]
 
 
 def _prepare(

@@ -7,7 +7,13 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from agentflow.api.trust import Item, list_plugin_items, load_trust_here, read_own_plugin
+from agentflow.api.trust import (
+    Item,
+    list_plugin_items,
+    load_trust_here,
+    place_plugin_servers,
+    read_own_plugin,
+)
 from agentflow.core.errors import ConfigError, InvalidFile, UsageError
 from agentflow.core.hook import Origin
 from agentflow.core.record import Record, encode
@@ -17,7 +23,6 @@ from agentflow.hooks.entries import HookFile
 from agentflow.library.plugins import (
     InstalledPlugin,
     Plugin,
-    PluginServers,
     PluginStore,
     copy_plugin_files,
     hash_files,
@@ -26,6 +31,7 @@ from agentflow.library.plugins import (
 from agentflow.library.roles import read_role
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
 from agentflow.library.slash_commands import CommandFolder
+from agentflow.mcp.entries import ServerFile
 from agentflow.parse import decode, expand_home
 from agentflow.redact import list_some
 from agentflow.sandbox.throwaway import make_scratch_folder
@@ -76,15 +82,15 @@ def _load_plugins(root: Path) -> Plugins:
         hooks=tuple(filter(counts, own.hooks)),
         skills=tuple(folder for folder in own.skills if counts(folder / SKILL_FILE)),
         # the usual file of servers is the repository's
-        servers=tuple(each for each in own.servers if each.path.parent != each.root and counts(each.path)),
+        servers=tuple(path for path in own.servers if path.parent != root and counts(path)),
     )
     names = [plugin.name for plugin in found]
     twice = f"two plugins are named {own.name}: of the repository's only the hooks count"
     return Plugins(all=(*found, own), warnings=(twice,) if own.name in names else ())
 
 
-def list_plugin_servers(root: Path) -> tuple[PluginServers, ...]:
-    return tuple(each for plugin in _load_plugins(root).distinct for each in plugin.servers)
+def list_plugin_servers(root: Path) -> tuple[ServerFile, ...]:
+    return tuple(each for plugin in _load_plugins(root).distinct for each in place_plugin_servers(plugin))
 
 
 def list_plugin_hooks(root: Path) -> tuple[HookFile, ...]:

@@ -15,7 +15,6 @@ from agentflow.core.ports import ToolSource
 from agentflow.core.role import Role
 from agentflow.core.tool import Output, Tool
 from agentflow.mcp.entries import (
-    PLUGIN_ROOT,
     SERVERS_FILE,
     ServerEntries,
     ServerEntry,
@@ -57,13 +56,7 @@ def _list_server_files(root: Path) -> Iterator[ServerFile]:
     if has_plugins(root):
         from agentflow.api.plugins import list_plugin_servers
 
-        for each in list_plugin_servers(root):
-            yield ServerFile(
-                path=each.path,
-                source=ServerSource.PLUGIN,
-                prefix=f"plugin_{each.plugin}_",
-                variables={PLUGIN_ROOT: str(each.root)},
-            )
+        yield from list_plugin_servers(root)
 
 
 def load_entries(root: Path) -> ServerEntries:
@@ -147,7 +140,6 @@ def open_servers(
 
 
 def place_servers(sandbox: Sandbox, logs: Path) -> "ServerPlace":
-    """Return the sandbox of servers, their logs, and the condition for starting one."""
     from agentflow.mcp.servers import ServerPlace
 
     may_start = partial(_is_trusted_server, root=sandbox.root)

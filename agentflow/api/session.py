@@ -4,7 +4,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from signal import SIGHUP, SIGINT, Signals
 from typing import Any
 
@@ -12,7 +11,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from agentflow.api.boundary import TaskRequest, record_weakest_sandbox
-from agentflow.api.decisions import expire_approvals, explain_foreign, record_own_task, require_own
+from agentflow.api.decisions import explain_foreign, hold_own_task, record_own_task, require_own
 from agentflow.api.models import find_live, require_price
 from agentflow.api.wiring import (
     Setup,
@@ -145,9 +144,10 @@ def resume_session(
             session.store.emit(Warned(message=f"{folder.name} was not begun here: only its words count"))
             yield session
         return
-    with hold_writer_lock(git.root):
-        store = _reopen(git, folder, request.model)
-        expire_approvals(store)
+    with hold_own_task(git, folder) as store:
+        if request.model:
+            store.save(store.task.replace(model=request.model))
+            record_own_task(store)
         if store.task.pending and ask is not None:
             ask(store)
         task = decide_pending(store.task, request.consent)
@@ -159,15 +159,6 @@ def resume_session(
         recall_runs(setup.model, store.folder)
         setup = narrow_setup(setup, store.task.options.invoked)
         yield Session(setup=setup, store=store, consent=request.consent)
-
-
-def _reopen(git: Git, folder: Path, model: str | None) -> TaskStore:
-    require_own(git, folder)
-    store = TaskStore.reopen(folder)
-    if model:
-        store.save(store.task.replace(model=model))
-        record_own_task(store)
-    return store
 
 
 class PauseSwitch:

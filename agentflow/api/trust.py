@@ -26,7 +26,15 @@ from agentflow.library.roles import HOOKS_KEY, read_role
 from agentflow.library.skill_file import SKILL_FILE, Skill, list_commands, read_skill
 from agentflow.library.skills import find_skill_folders, list_project_skill_folders
 from agentflow.library.substitution import PartKind, split_body
-from agentflow.mcp.entries import SERVERS_FILE, find_project_file, list_server_scripts, read_entries
+from agentflow.mcp.entries import (
+    PLUGIN_ROOT,
+    SERVERS_FILE,
+    ServerFile,
+    ServerSource,
+    find_project_file,
+    list_server_scripts,
+    read_entries,
+)
 from agentflow.permissions.reading_commands import find_outputs
 from agentflow.permissions.rules import Rules, read_rules
 from agentflow.redact import to_one_line
@@ -47,12 +55,13 @@ from agentflow.trust import TrustRecord, fingerprint_file, load_trust, read_cont
 from agentflow.workspace.git import open_repository
 
 if TYPE_CHECKING:
-    from agentflow.library.plugins import Plugin, PluginServers
+    from agentflow.library.plugins import Plugin
     from agentflow.library.slash_commands import CommandFolder
 
 _CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
 _MAX_FILES = 2_000
 _ORIGINS = {"bundled": Origin.BUILT_IN, "plugin": Origin.PLUGIN, "user": Origin.USER}
+_HOOKS_LINE = f"\n{HOOKS_KEY}:".encode()
 _ROOT = "./"
 _PROJECT_DIR = re.compile(r"\$\{?CLAUDE_(?:PROJECT_DIR|PLUGIN_ROOT)\}?/?")
 """A repository with hooks of a plugin is that plugin's root."""
@@ -63,6 +72,9 @@ class Item(Record):
     """`hook`, `script`, `role`, `rules`, `settings`, `checks`, `command`, `plugin`, `skill` and the like."""
     file: str
     does: str
+    name: str = ""
+    needs: tuple[str, ...] = ()
+    """Files that have to be trusted too before it counts."""
     sha256: str = ""
     problem: str = ""
     """Why the file is not valid; then it cannot be trusted."""
@@ -73,7 +85,6 @@ def load_trust_here(root: Path) -> TrustRecord:
 
 
 def load_well_known(root: Path) -> WellKnown:
-    """Return what the repository's trusted files say about its checks."""
     said, project = read_well_known(root, load_trust_here(root).covers), load_project(root)
     checks, required = project.checks, apply_project(load_settings(os.environ), project).required
     commands = {name: word for name, word in checks.items() if isinstance(word, str)}
@@ -126,7 +137,6 @@ def read_project_file(root: Path) -> Project:
 
 
 def list_untrusted(root: Path) -> tuple[Item, ...]:
-    """Return the items that do not count, because they were never trusted or have changed."""
     known = load_trust_here(root).files
     return tuple(item for item in list_items(root) if known.get(item.file) != item.sha256)
 
@@ -158,6 +168,17 @@ def load_trusted_hooks(places: Iterable[HookFile], root: Path) -> tuple[tuple[Ho
     hooks, warnings = load_hooks(place for place in places if trusted.covers(to_relative(place.path, root)))
     whole = (hook for hook in hooks if all(map(trusted.covers, list_scripts(hook, root))))
     return tuple(_seal(hook, trusted) for hook in whole), warnings
+
+
+def list_hook_places(root: Path) -> tuple[tuple[HookFile, ...], tuple[Path, ...]]:
+    """Return the files that may bring hooks, and parts of the repository's plugin whose hooks do nothing."""
+    places = (*list_project_places(root), *list_frontmatter_places(root))
+    plugin = read_own_plugin(root)
+    if plugin is None:
+        return places, ()
+    own = (HookFile(path=path, origin=Origin.PROJECT, plugin=root) for path in plugin.hooks)
+    parts = (*plugin.agents, *(folder / SKILL_FILE for folder in plugin.skills))
+    return (*places, *own), tuple(path for path in parts if _HOOKS_LINE in read_content(path))
 
 
 def list_hook_notes(root: Path) -> tuple[str, ...]:
@@ -269,18 +290,20 @@ def to_relative(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix()
 
 
-def _make_item(kind: str, file: str, explain: Callable[[], str]) -> Item:
-    """Return a file with what it does; one that is not valid cannot be trusted."""
+def _make_item(kind: str, path: Path, root: Path, explain: Callable[[], tuple[str, str]]) -> Item:
+    """Return a file with its name and what it does; one that is not valid cannot be trusted."""
     try:
-        return Item(kind=kind, file=file, does=to_one_line(explain()))
+        name, does = explain()
     except InvalidFile as error:
-        return _reject(kind, file, error)
+        return _reject(kind, path, root, error)
+    return Item(kind=kind, file=to_relative(path, root), name=name, does=to_one_line(does))
 
 
-def _reject(kind: str, file: str, error: InvalidFile) -> Item:
+def _reject(kind: str, path: Path, root: Path, error: InvalidFile) -> Item:
+    file, name = to_relative(path, root), path.parent.parent.name if kind == "plugin" else path.stem
     place = "" if error.line is None else f" (line {error.line})"
-    does = f"do nothing, because it is not valid: {error.problem}{place}"
-    return Item(kind=kind, file=file, does=to_one_line(does), problem=to_one_line(error.problem))
+    does = to_one_line(f"do nothing, because it is not valid: {error.problem}{place}")
+    return Item(kind=kind, file=file, name=name, does=does, problem=to_one_line(error.problem))
 
 
 def list_items(root: Path) -> tuple[Item, ...]:
@@ -301,8 +324,10 @@ def _describe_hooks(hooks: Iterable[Hook], file: str, root: Path) -> Iterator[It
     for hook in hooks:
         assert isinstance(hook.body, Script)
         where = "in the sandbox of read-only roles" if hook.body.sandbox else "outside the sandbox"
-        yield Item(kind="hook", file=file, does=f"runs at {hook.point}, {where}: {hook.name}")
-        for script in list_scripts(hook, root):
+        name, scripts = f"{hook.point}: {hook.name}", list_scripts(hook, root)
+        does = f"runs at {hook.point}, {where}: {hook.name}"
+        yield Item(kind="hook", file=file, name=name, does=does, needs=scripts)
+        for script in scripts:
             yield Item(kind="script", file=script, does=f"is run by a hook at {hook.point}")
 
 
@@ -314,7 +339,7 @@ def _describe_place(
         hooks, _ = load_hooks((place,))
         allowed = ", ".join(map(str, read(place.path).allow))
     except InvalidFile as error:
-        yield _reject("hooks", file, error)
+        yield _reject("hooks", place.path, root, error)
         return
     yield from _describe_hooks(hooks, file, root)
     if allowed:
@@ -328,21 +353,22 @@ def _list_roles(root: Path) -> Iterator[Item]:
 
 
 def _describe_role(path: Path, root: Path) -> Item:
-    def explain() -> str:
+    def explain() -> tuple[str, str]:
         role, _ = read_role(path, "project")
         adds = f"replaces the {role.part} by" if role.part else "adds"
-        return f"{adds} agent {role.name} ({', '.join(map(str, role.tools)) or 'the tools of its caller'})"
+        tools = ", ".join(map(str, role.tools)) or "the tools of its caller"
+        return role.name, f"{adds} agent {role.name} ({tools})"
 
-    return _make_item("role", to_relative(path, root), explain)
+    return _make_item("role", path, root, explain)
 
 
 def _list_check_files(root: Path) -> Iterator[Item]:
-    def explain() -> str:
+    def explain() -> tuple[str, str]:
         known, default = to_builtins(read_project_file(root)), to_builtins(Project())
-        return f"sets {', '.join(key for key in known if known[key] != default[key]) or 'nothing'}"
+        return "", f"sets {', '.join(key for key in known if known[key] != default[key]) or 'nothing'}"
 
     if (root / PROJECT_FILE).is_file():
-        yield _make_item("settings", PROJECT_FILE, explain)
+        yield _make_item("settings", root / PROJECT_FILE, root, explain)
     for file in _CHECK_FILES:
         if (root / file).is_file():
             yield Item(kind="checks", file=file, does="changes which checks are required")
@@ -363,15 +389,15 @@ def _list_commands(root: Path) -> Iterator[Item]:
 def _describe_command(path: Path, place: "CommandFolder") -> Item:
     """Return what a command may do once it is trusted; its shell lines are run as it is called."""
 
-    def explain() -> str:
+    def explain() -> tuple[str, str]:
         from agentflow.library.slash_commands import read_command
 
         command = read_command(path, place)
         lines = [part.text for part in split_body(command.body) if part.kind is PartKind.COMMAND]
         runs = f", which runs in the sandbox: {'; '.join(lines)}" if lines else ""
-        return f"adds command /{command.called}{runs}"
+        return f"/{command.called}", f"adds command /{command.called}{runs}"
 
-    return _make_item("command", to_relative(path, place.root), explain)
+    return _make_item("command", path, place.root, explain)
 
 
 def _list_skill_items(root: Path) -> Iterator[Item]:
@@ -409,19 +435,18 @@ def _list_own_plugin(root: Path) -> Iterator[Item]:
     try:
         plugin = read_own_plugin(root)
     except InvalidFile as error:
-        yield _reject("plugin", PLUGIN_MANIFEST, error)
+        yield _reject("plugin", root / PLUGIN_MANIFEST, root, error)
         return
     if plugin is not None:
         yield from list_plugin_items(plugin)
 
 
 def list_plugin_items(plugin: "Plugin") -> Iterator[Item]:
-    """Yield an item for each part of a plugin, the files that it runs among them."""
     from agentflow.library.slash_commands import CommandFolder
 
     unused = f"; not used here: {', '.join(plugin.unused)}" if plugin.unused else ""
     does = f"adds plugin {plugin.name} {plugin.version}".rstrip() + unused
-    yield Item(kind="plugin", file=PLUGIN_MANIFEST, does=to_one_line(does))
+    yield Item(kind="plugin", file=PLUGIN_MANIFEST, name=plugin.name, does=to_one_line(does))
     yield from (_describe_role(path, plugin.root) for path in plugin.agents)
     for path in plugin.commands:
         place = CommandFolder(path=path, root=plugin.root, origin=plugin.origin, plugin=plugin.name)
@@ -432,8 +457,20 @@ def list_plugin_items(plugin: "Plugin") -> Iterator[Item]:
         yield from _list_skill_scripts(sorted(folder.glob("scripts/**/*")), plugin.root)
     for path in plugin.hooks:
         yield from _list_plugin_hooks(path, plugin)
-    for servers in plugin.servers:
-        yield from _describe_servers(servers, plugin)
+    for servers in place_plugin_servers(plugin):
+        if plugin.origin == "project" and servers.path.parent == plugin.root:
+            continue  # it is the repository's own file of servers
+        for entry in read_entries((servers,), plugin.root).all:
+            does = to_one_line(entry.problem or entry.does)
+            yield Item(kind="server", file=to_relative(servers.path, plugin.root), does=does)
+
+
+def place_plugin_servers(plugin: "Plugin") -> tuple[ServerFile, ...]:
+    prefix, variables = f"plugin_{plugin.name}_", {PLUGIN_ROOT: str(plugin.root)}
+    return tuple(
+        ServerFile(path=path, source=ServerSource.PLUGIN, prefix=prefix, variables=variables)
+        for path in plugin.servers
+    )
 
 
 def _list_plugin_hooks(path: Path, plugin: "Plugin") -> Iterator[Item]:
@@ -443,18 +480,8 @@ def _list_plugin_hooks(path: Path, plugin: "Plugin") -> Iterator[Item]:
     except InvalidFile as error:
         if plugin.origin == "plugin":
             raise
-        yield _reject("hooks", file, error)
+        yield _reject("hooks", path, plugin.root, error)
         return
     yield from _describe_hooks(hooks, file, plugin.root)
     for warning in warnings:
         yield Item(kind="hooks", file=file, does=f"is not used completely: {to_one_line(warning)}")
-
-
-def _describe_servers(servers: "PluginServers", plugin: "Plugin") -> Iterator[Item]:
-    if plugin.origin == "project" and servers.path.parent == plugin.root:
-        return  # it is the repository's own file of servers
-    from agentflow.library.plugins import describe_plugin_servers
-
-    for name, starts in describe_plugin_servers(servers.path).items():
-        does = to_one_line(f"starts the MCP server plugin_{plugin.name}_{name}: {starts}")
-        yield Item(kind="server", file=to_relative(servers.path, plugin.root), does=does)

@@ -17,7 +17,6 @@ from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.memory.keep import reject_task
-from agentflow.memory.place import MemoryPlace
 from agentflow.redact import list_some, to_one_line
 from agentflow.store.journal import load_runs
 from agentflow.store.ownership import find_writer, hold_writer_lock
@@ -66,7 +65,6 @@ class UndoResult(Record):
     """When the task was undone before."""
 
     def describe(self) -> Iterator[str]:
-        """Yield what was restored and kept, or would be, a line for each file."""
         if self.state == "already_undone":
             yield f"task {self.task_id} was undone {self.at or 'before'}; nothing to do"
             return
@@ -165,7 +163,7 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     if result.restored or result.removed:
         past.save(kept.replace(replaced=shot))
         store.mark_undone(result.restored, result.removed, result.kept)
-        reject_task(store.task.task_id, MemoryPlace(git, os.environ), "its task was undone")
+        reject_task(store.task.task_id, git, "its task was undone")
     return result
 
 

@@ -5,7 +5,8 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -13,21 +14,20 @@ from types import MappingProxyType
 from agentflow.api.content import choose_shipped, list_skill_folders
 from agentflow.api.servers import UNTRUSTED, load_entries
 from agentflow.api.trust import (
-    list_frontmatter_places,
-    list_role_files,
-    list_scripts,
+    Item,
+    list_hook_places,
+    list_items,
     list_untrusted,
     place_role,
     place_skill,
-    read_own_plugin,
     read_project_file,
+    to_relative,
 )
 from agentflow.core.errors import AgentflowError, InvalidFile, OutsideWorkspace, ToolError
-from agentflow.core.hook import Hook, Origin, Script
+from agentflow.core.hook import Hook, Script
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
-from agentflow.frontmatter import read_public
 from agentflow.hooks.entries import (
     HookFile,
     list_idle_hooks,
@@ -36,8 +36,7 @@ from agentflow.hooks.entries import (
     load_hooks,
     read_hooks,
 )
-from agentflow.library.plugins import Plugin, count_parts
-from agentflow.library.roles import HOOKS_KEY, find_direct_problems, list_subagents, read_role, require_known
+from agentflow.library.roles import find_direct_problems, list_subagents, read_role, require_known
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill, read_skill_file
 from agentflow.library.skills import (
     SkillFolder,
@@ -46,12 +45,10 @@ from agentflow.library.skills import (
     find_skill_folders,
     read_situations,
 )
-from agentflow.library.slash_commands import CommandFolder, list_command_files, read_command
 from agentflow.mcp.entries import SERVERS_FILE, ServerSource
 from agentflow.parse import expand_home
 from agentflow.permissions.rules import parse_rules
-from agentflow.redact import format_count
-from agentflow.settings import PLUGIN_MANIFEST, PROJECT_FILE, find_bundled, find_folders, load_settings
+from agentflow.settings import PROJECT_FILE, find_bundled, find_folders, load_settings
 from agentflow.tools.registry import Toolbox, make_standard_toolbox
 from agentflow.trust import read_content
 
@@ -349,181 +346,76 @@ class Standing(StrEnum):
 
 
 class Extension(Record):
+    """A part that a repository brings."""
+
+    kind: str
     name: str
     file: str
     standing: Standing
     reason: str = ""
 
 
-class RepositoryTrust(Record):
-    root: Path
-    waiting: frozenset[str]
-
-    def is_trusted(self, file: str) -> bool:
-        return file not in self.waiting
-
-    def name_file(self, path: Path) -> str:
-        return path.relative_to(self.root).as_posix()
-
-    def judge(self, name: str, file: str, reason: str = "") -> Extension:
-        """Return a part that counts once its file is trusted."""
-        standing = Standing.COUNTS if self.is_trusted(file) else Standing.WAITS
-        return Extension(name=name, file=file, standing=standing, reason=reason)
-
-
-def list_extensions(root: Path) -> tuple[tuple[str, Extension], ...]:
-    """Return every part that a repository brings, with its kind."""
-    repository = RepositoryTrust(root=root, waiting=frozenset(item.file for item in list_untrusted(root)))
-    return tuple(
-        (kind, part)
-        for kind, list_parts in EXTENSION_KINDS.items()
-        for part in list(list_parts(repository))[:_MAX_EXTENSIONS]
-    )
-
-
-def _leave_out(name: str, file: str, error: InvalidFile) -> Extension:
-    return Extension(name=name, file=file, standing=Standing.LEFT_OUT, reason=error.problem)
-
-
-def _list_skills(repository: RepositoryTrust) -> Iterator[Extension]:
-    places = [place for place in list_skill_folders(repository.root) if place.origin == "project"]
-    for folder in (folder for place in places for folder in find_skill_folders(place)):
-        file = repository.name_file(folder / SKILL_FILE)
-        try:
-            skill, _ = read_skill(folder, repository.root, "project")
-        except InvalidFile as error:
-            yield _leave_out(folder.name, file, error)
-            continue
-        notes = [] if skill.owners else ["active for all roles"]
-        notes += [] if repository.is_trusted(file) else ["its commands and hooks wait for trust"]
-        yield Extension(name=skill.name, file=file, standing=Standing.COUNTS, reason="; ".join(notes))
-
-
-def _judge_all(
-    repository: RepositoryTrust, paths: Iterable[Path], name: Callable[[Path], str], else_name: str
-) -> Iterator[Extension]:
-    """Yield a part for each file, by the name that is read in it, or else by the file's own name."""
-    for path in paths:
-        file = repository.name_file(path)
-        try:
-            yield repository.judge(name(path), file)
-        except InvalidFile as error:
-            yield _leave_out(else_name.format(path.stem), file, error)
-
-
-def _list_agents(repository: RepositoryTrust) -> Iterator[Extension]:
-    paths = list_role_files(repository.root)
-    return _judge_all(repository, paths, lambda path: read_role(path, "project")[0].name, "{}")
-
-
-def _list_commands(repository: RepositoryTrust) -> Iterator[Extension]:
-    place = CommandFolder(path=repository.root / ".claude/commands", root=repository.root, origin="project")
-    paths = list_command_files(place)
-    return _judge_all(repository, paths, lambda path: f"/{read_command(path, place).called}", "/{}")
-
-
-def _list_hooks(repository: RepositoryTrust) -> Iterator[Extension]:
-    for place in (*list_project_places(repository.root), *list_frontmatter_places(repository.root)):
-        yield from _list_hooks_of(place, repository)
-    try:
-        plugin = read_own_plugin(repository.root)
-    except InvalidFile:
-        return  # told where plugins are listed
-    if plugin is None:
-        return
-    for path in plugin.hooks:
-        place = HookFile(path=path, origin=Origin.PROJECT, plugin=plugin.root)
-        yield from _list_hooks_of(place, repository)
-    for path in (*plugin.agents, *(folder / SKILL_FILE for folder in plugin.skills)):
-        if HOOKS_KEY in _read_head(path):
-            file = repository.name_file(path)
-            reason = "hooks in the agents and skills of a plugin have no effect"
-            yield Extension(name=path.stem, file=file, standing=Standing.UNSUPPORTED, reason=reason)
-
-
-def _list_hooks_of(place: HookFile, repository: RepositoryTrust) -> Iterator[Extension]:
-    file = repository.name_file(place.path)
-    try:
-        hooks, _ = load_hooks((place,))
-        idle = list_idle_hooks(place) if os.path.lexists(place.path) else ()
-    except InvalidFile as error:
-        yield _leave_out(place.path.name, file, error)
-        return
-    for hook in hooks:
-        waiting = [
-            name for name in (file, *list_scripts(hook, repository.root)) if name in repository.waiting
-        ]
-        yield Extension(
-            name=f"{hook.point}: {hook.name}",
-            file=file,
-            standing=Standing.WAITS if waiting else Standing.COUNTS,
-            reason=", ".join(name for name in waiting if name != file),
-        )
-    for each in idle:
-        yield Extension(name=each.where, file=file, standing=Standing.UNSUPPORTED, reason=each.reason)
-
-
-def _read_head(path: Path) -> dict[str, object]:
-    try:
-        return dict(read_public(read_content(path).decode("utf-8", "replace"), str(path)).head)
-    except (InvalidFile, OSError):
-        return {}
-
-
-def _list_plugins(repository: RepositoryTrust) -> Iterator[Extension]:
-    manifest = repository.root / PLUGIN_MANIFEST
-    if not manifest.is_file():
-        return
-    file = repository.name_file(manifest)
-    try:
-        plugin = read_own_plugin(repository.root)
-    except InvalidFile as error:
-        yield _leave_out(_read_name(manifest), file, error)
-        return
-    if plugin is None:
-        reason = "its parts are those of agentflow itself"
-        yield Extension(name=_read_name(manifest), file=file, standing=Standing.COUNTS, reason=reason)
-    else:
-        yield repository.judge(plugin.name, file, _describe_plugin(plugin, repository))
-
-
-def _read_name(manifest: Path) -> str:
-    """Return the name in a manifest that may be wrong, or that of the plugin's folder."""
-    try:
-        found = json.loads(read_content(manifest))
-    except (InvalidFile, OSError, ValueError, RecursionError):
-        found = {}
-    name = found.get("name") if isinstance(found, dict) else ""
-    return str(name or manifest.parent.parent.name)
-
-
-def _describe_plugin(plugin: Plugin, repository: RepositoryTrust) -> str:
-    brings = ", ".join(format_count(count, part) for part, count in count_parts(plugin).items() if count)
-    parts = (*plugin.agents, *plugin.commands, *plugin.hooks, *(one / SKILL_FILE for one in plugin.skills))
-    waiting = sum(not repository.is_trusted(repository.name_file(path)) for path in parts)
-    left = f"{format_count(waiting, 'file')} of it waiting for trust" if waiting else ""
-    unused = f"not used: {', '.join(plugin.unused)}" if plugin.unused else ""
-    return "; ".join(filter(None, (brings, left, unused)))
-
-
-def _list_servers(repository: RepositoryTrust) -> Iterator[Extension]:
-    for entry in load_entries(repository.root).all:
-        if entry.source is not ServerSource.PROJECT:
-            continue
-        stands = {"": Standing.COUNTS, UNTRUSTED: Standing.WAITS}
-        standing = stands.get(entry.problem, Standing.LEFT_OUT)
-        reason = entry.problem if standing is Standing.LEFT_OUT else ""
-        yield Extension(name=entry.name, file=SERVERS_FILE, standing=standing, reason=reason)
-
-
-EXTENSION_KINDS: Mapping[str, Callable[[RepositoryTrust], Iterator[Extension]]] = MappingProxyType(
-    {
-        "skill": _list_skills,
-        "agent": _list_agents,
-        "command": _list_commands,
-        "hook": _list_hooks,
-        "plugin": _list_plugins,
-        "MCP server": _list_servers,
-    }
+_KINDS: Mapping[str, str] = MappingProxyType(
+    {"role": "agent", "command": "command", "hook": "hook", "hooks": "hook", "plugin": "plugin"}
 )
-"""All kinds, in the order in which `check` names their parts; a kind that is supported has its row here."""
+"""What `trust` lists that is a part of its own, by what `check` calls it; it has its own words for others."""
+
+
+def list_extensions(root: Path) -> tuple[Extension, ...]:
+    items, waiting = list_items(root), frozenset(item.file for item in list_untrusted(root))
+    found = [*_list_skills(root, waiting)]
+    for kind in dict.fromkeys(_KINDS.values()):
+        mine = (item for item in items if _KINDS.get(item.kind) == kind)
+        found += [_judge_item(kind, item, waiting) for item in mine][:_MAX_EXTENSIONS]
+        found += _list_idle(root) if kind == "hook" else ()
+    return (*found, *_list_servers(root))
+
+
+def _judge_item(kind: str, item: Item, waiting: frozenset[str]) -> Extension:
+    missing = [file for file in (item.file, *item.needs) if file in waiting]
+    standing = Standing.LEFT_OUT if item.problem else Standing.WAITS if missing else Standing.COUNTS
+    reason = item.problem or ", ".join(file for file in missing if file != item.file)
+    return Extension(kind=kind, name=item.name, file=item.file, standing=standing, reason=reason)
+
+
+def _list_skills(root: Path, waiting: frozenset[str]) -> Iterator[Extension]:
+    """Yield the skills, which count without trust; their commands and hooks need it."""
+    places = [place for place in list_skill_folders(root) if place.origin == "project"]
+    for folder in (folder for place in places for folder in find_skill_folders(place)):
+        name, file = folder.name, to_relative(folder / SKILL_FILE, root)
+        try:
+            skill, _ = read_skill(folder, root, "project")
+        except InvalidFile as error:
+            standing, notes = Standing.LEFT_OUT, [error.problem]
+        else:
+            name, standing = skill.name, Standing.COUNTS
+            notes = [] if skill.owners else ["active for all roles"]
+            notes += ["its commands and hooks wait for trust"] if file in waiting else []
+        yield Extension(kind="skill", name=name, file=file, standing=standing, reason="; ".join(notes))
+
+
+def _list_idle(root: Path) -> Iterator[Extension]:
+    """Yield the hooks without an effect here."""
+    with suppress(InvalidFile):  # a plugin that is wrong is left out
+        places, parts = list_hook_places(root)
+        for place in (place for place in places if os.path.lexists(place.path)):
+            with suppress(InvalidFile):
+                for idle in list_idle_hooks(place):
+                    yield _refuse_hook(idle.where, to_relative(place.path, root), idle.reason)
+        for path in parts:
+            reason = "hooks in the agents and skills of a plugin have no effect"
+            yield _refuse_hook(path.stem, to_relative(path, root), reason)
+
+
+def _refuse_hook(name: str, file: str, reason: str) -> Extension:
+    return Extension(kind="hook", name=name, file=file, standing=Standing.UNSUPPORTED, reason=reason)
+
+
+def _list_servers(root: Path) -> Iterator[Extension]:
+    for entry in load_entries(root).all:
+        if entry.source is ServerSource.PROJECT:
+            stands = {"": Standing.COUNTS, UNTRUSTED: Standing.WAITS}
+            standing = stands.get(entry.problem, Standing.LEFT_OUT)
+            reason = entry.problem if standing is Standing.LEFT_OUT else ""
+            name, file = entry.name, SERVERS_FILE
+            yield Extension(kind="MCP server", name=name, file=file, standing=standing, reason=reason)

@@ -45,7 +45,6 @@ from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
 from agentflow.mcp.entries import ServerEntry
-from agentflow.memory.place import MemoryPlace
 from agentflow.model.scripted import ScriptedModel
 from agentflow.model.tiers import REPAIR, Meter, parse_choice
 from agentflow.permissions.rules import Rules, find_denied_tools, narrow_rules, parse_rules
@@ -189,7 +188,6 @@ def recall_runs(model: Model, folder: Path) -> None:
 def list_shared_capabilities(
     hooks: tuple[Hook, ...], rules: Rules, approvals: Approvals
 ) -> tuple[Capability, ...]:
-    """Return the capabilities that every role of the crew has beside the standard ones."""
     modes = ApprovalModes(tools=approvals.tools, roles=approvals.roles, servers=approvals.servers)
     return UseHooks(hooks=hooks), Approval(rules=rules), modes
 
@@ -248,7 +246,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         denied=partial(find_denied_tools, setup.rules),
         webhook=setup.settings.webhook,
         mutate=partial(_mutate, setup),
-        memory=None if chosen.kind == "replay" else MemoryPlace(setup.git, os.environ),
+        memory=None if chosen.kind == "replay" else setup.git,
     )
     return crew.replace(reach=live.reach) if live else crew
 

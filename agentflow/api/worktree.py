@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 
-from agentflow.api.decisions import find_pending
 from agentflow.api.trust import load_trust_here
 from agentflow.core.errors import AgentflowError, ConfigError, StateError, TaskNotFound
 from agentflow.core.record import Record
@@ -20,7 +19,7 @@ from agentflow.frontmatter import write_whole
 from agentflow.redact import list_some, to_one_line
 from agentflow.sandbox.profile import SHARED
 from agentflow.settings import find_folders
-from agentflow.store.reading import TASKS, is_task_id, list_tasks, load_state
+from agentflow.store.reading import TASKS, find, is_task_id, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import make_task_id
 from agentflow.trust import read_content, record_trust
 from agentflow.workspace.checkout_contents import fill_checkout, switch_filters_off
@@ -188,19 +187,25 @@ def open_home(folder: Path, task_id: str | None) -> Git:
     return _open_worktree(git, fitting[0] if fitting else git.root)
 
 
-def open_home_of_pending(folder: Path, pending_id: str, task_id: str | None = None) -> Git:
-    """Return the repository or worktree with the newest task that waits under an id, or once did.
+def find_pending(folder: Path, pending_id: str, task_id: str | None = None) -> tuple[Git, Path]:
+    """Return repository and folder of the newest task, or the named one, that waits under an id, or did.
 
-    That of the named task if one is named.
+    An older one that waits is never meant in its place: the person may not have seen that. Damaged tasks are
+    passed over.
     """
-    if task_id is not None:
-        return open_home(folder, task_id)
     git = open_repository(folder)
-    found = dict[str, Path]()
-    for home in list_homes(git.root):
-        with suppress(TaskNotFound):
-            found[find_pending(home, pending_id).name] = home
-    return _open_worktree(git, found[max(found)] if found else git.root)
+    if task_id is not None:
+        found = [find(open_home(folder, task_id).root, task_id)]
+    else:
+        found = [home / TASKS / name for home in list_homes(git.root) for name in list_tasks(home)]
+        found.sort(key=lambda place: place.name.partition("-")[0])
+    for place in reversed(found):
+        task = try_load_state(place) if task_id is None else load_state(place)
+        if task and (
+            pending_id in task.waiting.answers or any(item.id == pending_id for item in task.pending)
+        ):
+            return _open_worktree(git, place.parents[2]), place
+    raise TaskNotFound(f"nothing waits under the id {pending_id}", hint="agentflow status shows what waits")
 
 
 def _open_worktree(git: Git, home: Path) -> Git:

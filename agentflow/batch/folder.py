@@ -165,7 +165,6 @@ def _share_with_check(folder: TaskFolder, sandbox: Sandbox) -> Sandbox:
 
 
 def remove_clone(folder: TaskFolder) -> None:
-    """Remove a task's clone, and what was trusted of it."""
     if folder.clone.exists():
         drop_trust(find_folders(os.environ).config, folder.clone)
         shutil.rmtree(folder.clone, ignore_errors=True)

@@ -3,15 +3,15 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
+from agentflow.checks.interchange import JunitCase, JunitSuite, write_junit
 from agentflow.core.errors import Exit
+from agentflow.core.evidence import TestOutcome
 from agentflow.core.messages import Usage
 from agentflow.core.record import Record, encode
 from agentflow.core.task import Status
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
-from agentflow.redact import make_visible
 
 RESULT = "result.json"
 _LOST = "lost.json"
@@ -96,24 +96,19 @@ def count_statuses(results: Iterable[BatchResult]) -> dict[Status, int]:
 
 
 def to_junit(results: Iterable[BatchResult], missing: Iterable[str]) -> str:
-    top = ET.Element("testsuites", {"name": "agentflow batch"})
-    suite = ET.SubElement(top, "testsuite", {"name": "batch"})
-    count = failed = skipped = 0
-    for result in results:
-        count += 1
-        case = _add_case(suite, result.id, result.group, result.seconds)
-        told = {"message": make_visible(f"{result.status}: {result.reason}"), "type": str(result.status)}
-        if result.exit_code not in _FINE:
-            failed += 1
-            ET.SubElement(case, "failure", told)
-    for name in missing:
-        count, skipped = count + 1, skipped + 1
-        ET.SubElement(_add_case(suite, name, "", 0), "skipped", {"message": "not done"})
-    suite.attrib.update(tests=str(count), failures=str(failed), errors="0", skipped=str(skipped))
-    ET.indent(top)
-    return ET.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _add_case(suite: ET.Element, name: str, group: str, seconds: float) -> ET.Element:
-    told = {"classname": group or "batch", "name": name, "time": f"{seconds:.3f}"}
-    return ET.SubElement(suite, "testcase", told)
+    cases = [
+        JunitCase(
+            owner=result.group or "batch",
+            name=result.id,
+            outcome=TestOutcome.PASSED if result.exit_code in _FINE else TestOutcome.FAILED,
+            message=f"{result.status}: {result.reason}",
+            seconds=result.seconds,
+        )
+        for result in results
+    ]
+    cases += (
+        JunitCase(owner="batch", name=name, outcome=TestOutcome.SKIPPED, message="not done")
+        for name in missing
+    )
+    seconds = sum(case.seconds for case in cases)
+    return write_junit("agentflow batch", [JunitSuite(name="batch", cases=tuple(cases), seconds=seconds)])

@@ -14,7 +14,7 @@ from agentflow.checks.import_errors import (
     find_foreign_errors,
 )
 from agentflow.checks.repository import INSTALLERS, Repository
-from agentflow.core.evidence import CheckName, CheckRun
+from agentflow.core.evidence import CheckName, CheckRun, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
 from agentflow.frontmatter import read_yaml
@@ -295,7 +295,8 @@ def find_blockage(
 
 def _unable(run: CheckRun, output: str, repository: Repository) -> str:
     """Return why a check that told nothing of the code could not even begin, or empty."""
-    if run.tests_with_result or run.findings:
+    # a test in error may be a whole package that did not load
+    if run.tests_with_result - run.list_ids(TestOutcome.ERROR) or run.findings:
         return ""
     code = run.evidence.exit_code if run.evidence else None
     if code == _NOT_FOUND or _NOT_FOUND_IN_MAKE.search(output):

@@ -76,7 +76,6 @@ def detect_quick(sandbox: Sandbox, files: tuple[str, ...], changed: Collection[s
 
 
 def limit_checks(checks: Iterable[Check], timeouts: Mapping[CheckName, float]) -> tuple[Check, ...]:
-    """Return checks with other time limits, by their names."""
     return tuple(check.replace(timeout=timeouts.get(check.name, check.timeout)) for check in checks)
 
 
@@ -100,7 +99,6 @@ def _find_all(
 
 
 def find_node_checks(repository: Repository) -> Iterator[Check]:
-    """Yield the scripts of package.json that are checks, and the TypeScript compiler."""
     package = repository.package
     if not package:
         yield from _find_own_runner(repository)
@@ -108,22 +106,14 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
     tool = repository.installer
     missing = _lacks(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
     scripts = get_table(package, "scripts")
-    # a linter before the tests is a check of its own; a build has to be there
-    looking = [
-        f"npm run {script}" for name, script in CHECK_SCRIPTS if name in _LOOKING and script in scripts
-    ]
-    before = "npm run pretest && " if scripts.get("pretest") not in (None, *looking) else ""
     for name, script in CHECK_SCRIPTS:
-        body = scripts.get(script)
-        is_apart = "posttest" in scripts or scripts.get("pretest") in looking
-        if name is CheckName.TESTS and tool == "npm" and _is_script(body) and is_apart:
-            command = f"{before}npm test --ignore-scripts"  # what follows the tests is no test
+        is_npm_test = name is CheckName.TESTS and tool == "npm"
+        if _is_script(scripts.get(script)):
+            command = _script_alone(scripts) if is_npm_test else _script(tool, script)
             yield require(name, command, f"script {script!r} in package.json", missing)
-            if "posttest" in scripts:
+            if is_npm_test and "posttest" in scripts:
                 said = "script 'posttest' in package.json"
                 yield require(CheckName.LINT, "npm run posttest", said, missing)
-        elif _is_script(body):
-            yield require(name, _script(tool, script), f"script {script!r} in package.json", missing)
         elif name is CheckName.TESTS and (places := _list_tested(repository, tool)):
             reason = f"script {script!r} in {list_some(places)}"
             apart = (each.removesuffix("package.json") for each in places)
@@ -135,6 +125,20 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
     typed = "typescript" in get_table(package, "dependencies") | get_table(package, "devDependencies")
     if typed and repository.has("tsconfig.json"):
         yield require(CheckName.TYPES, f"{_LOCAL_TSC[tool]} --noEmit", "tsconfig.json", missing)
+
+
+def _script_alone(scripts: Mapping[str, object]) -> str:
+    """Return how npm runs the tests without what follows them, which is no test.
+
+    A linter before them is a check of its own; a build has to be there.
+    """
+    looking = [
+        f"npm run {script}" for name, script in CHECK_SCRIPTS if name in _LOOKING and script in scripts
+    ]
+    before = scripts.get("pretest")
+    if "posttest" not in scripts and before not in looking:
+        return "npm test"
+    return f"{'' if before in (None, *looking) else 'npm run pretest && '}npm test --ignore-scripts"
 
 
 def _find_own_runner(repository: Repository) -> Iterator[Check]:
@@ -165,7 +169,6 @@ def _is_script(body: object) -> bool:
 
 
 def find_table_checks(repository: Repository) -> Iterator[Check]:
-    """Yield the checks of the table of languages for which there is a manifest, in its folder."""
     for language in (each for each in LANGUAGES if _list_rules(each)):
         for module, prefix in _find_modules(language, repository):
             has_tests = False  # of several ways to run them, the first that is there
@@ -194,10 +197,8 @@ def _find_modules(language: Language, repository: Repository) -> Iterator[tuple[
     found = (name for name in below if not _APART.search(name))
     folders = list(dict.fromkeys(f"{posixpath.dirname(name)}/" for name in found))
     if not language.workspace:
-        inner = {one for one in folders for other in folders if one != other and one.startswith(other)}
-        manifests = gather(lambda each: each.manifests)
-        is_described = repository.find(*manifests) or repository.tasks
-        folders = [] if is_described else [each for each in folders if each not in inner]
+        is_described = repository.find(*gather(lambda each: each.manifests)) or repository.tasks
+        folders = [] if is_described else _list_outermost(folders)
     if not folders:
         yield repository, ""
         return
@@ -206,6 +207,11 @@ def _find_modules(language: Language, repository: Repository) -> Iterator[tuple[
         module = repository.within(folder, folders)
         if not folder or folder in named or _has_tests(language, module):
             yield module, language.outside if named and folder not in named else ""
+
+
+def _list_outermost(folders: list[str]) -> list[str]:
+    inner = {one for one in folders for other in folders if one != other and one.startswith(other)}
+    return [each for each in folders if each not in inner]
 
 
 def _has_tests(language: Language, module: Repository) -> bool:

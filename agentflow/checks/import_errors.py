@@ -77,7 +77,6 @@ def _is_of_tests(module: str, repository: Repository) -> bool:
 
 
 def describe_foreign_errors(errors: Mapping[str, str], repository: Repository) -> str:
-    """Return what keeps tests from running, and the command that installs it."""
     modules = sorted({errors[each] for each in errors if _MODULE.fullmatch(each)})
     packages = sorted({found["name"] for each in errors if (found := _PACKAGE.fullmatch(each))})
     told = [f"ModuleNotFoundError: {', '.join(modules)} is neither here nor in the repository"] * bool(

@@ -28,59 +28,80 @@ class Ran(Record):
     """The reason why the check was not run."""
 
 
-def to_junit_xml(ran: Sequence[Ran]) -> str:
-    """Return a test suite for each check: its tests where the runner tells them, else the check as one."""
-    told = [(each, list(_cases(each)), each.shown.execution.seconds if each.shown else 0) for each in ran]
-    every = [case for _, cases, _ in told for case in cases]
-    took = sum(seconds for *_, seconds in told)
-    top = ET.Element("testsuites", {"name": "agentflow verify", **_numbers(every, took)})
-    for each, cases, seconds in told:
-        numbers = {**_numbers(cases, seconds), "skipped": str(_how_many(cases, TestOutcome.SKIPPED))}
-        suite = ET.SubElement(top, "testsuite", {"name": each.check.name, **numbers})
-        for name, outcome in cases:
-            _case(suite, each, name, outcome)
-        if each.shown is not None and not each.holds:
-            ET.SubElement(suite, "system-out").text = make_visible(each.shown.execution.tail)
+class JunitCase(Record):
+    owner: str
+    name: str
+    outcome: TestOutcome
+    message: str = ""
+    seconds: float = 0
+
+
+class JunitSuite(Record):
+    name: str
+    cases: tuple[JunitCase, ...]
+    seconds: float = 0
+    printed: str = ""
+
+
+def write_junit(title: str, suites: Sequence[JunitSuite]) -> str:
+    every = [case for suite in suites for case in suite.cases]
+    seconds = sum(suite.seconds for suite in suites)
+    top = ET.Element("testsuites", {"name": title, **_count(every, seconds)})
+    for suite in suites:
+        skipped = str(sum(case.outcome is TestOutcome.SKIPPED for case in suite.cases))
+        numbers = {**_count(suite.cases, suite.seconds), "skipped": skipped}
+        element = ET.SubElement(top, "testsuite", {"name": suite.name, **numbers})
+        for case in suite.cases:
+            known = {"classname": make_visible(case.owner), "name": make_visible(case.name)}
+            shown = ET.SubElement(element, "testcase", {**known, "time": f"{case.seconds:.3f}"})
+            if case.outcome is not TestOutcome.PASSED:
+                is_red = case.outcome is not TestOutcome.SKIPPED
+                kind = {"type": str(case.outcome)} if is_red else {}
+                said = make_visible(case.message or case.outcome)
+                ET.SubElement(shown, _ELEMENT[case.outcome], {"message": said, **kind})
+        if suite.printed:
+            ET.SubElement(element, "system-out").text = make_visible(suite.printed)
     ET.indent(top)
     return ET.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _numbers(cases: Sequence[tuple[str, TestOutcome]], seconds: float) -> dict[str, str]:
+def _count(cases: Sequence[JunitCase], seconds: float) -> dict[str, str]:
+    outcomes = [case.outcome for case in cases]
     return {
         "tests": str(len(cases)),
-        "failures": str(_how_many(cases, TestOutcome.FAILED)),
-        "errors": str(_how_many(cases, TestOutcome.ERROR)),
+        "failures": str(outcomes.count(TestOutcome.FAILED)),
+        "errors": str(outcomes.count(TestOutcome.ERROR)),
         "time": f"{seconds:.3f}",
     }
 
 
-def _how_many(cases: Sequence[tuple[str, TestOutcome]], wanted: TestOutcome) -> int:
-    return sum(outcome is wanted for _, outcome in cases)
+def to_junit_xml(ran: Sequence[Ran]) -> str:
+    """Return a test suite for each check: its tests where the runner tells them, else the check as one."""
+    suites = [
+        JunitSuite(
+            name=each.check.name,
+            cases=tuple(_cases(each)),
+            seconds=each.shown.execution.seconds if each.shown else 0,
+            printed=each.shown.execution.tail if each.shown and not each.holds else "",
+        )
+        for each in ran
+    ]
+    return write_junit("agentflow verify", suites)
 
 
-def _cases(ran: Ran) -> Iterator[tuple[str, TestOutcome]]:
-    if ran.shown is not None and ran.shown.outcomes:
-        yield from sorted(ran.shown.outcomes.items())
-    if ran.shown is None:
-        yield ran.check.command, TestOutcome.SKIPPED if ran.holds else TestOutcome.ERROR
-    elif not ran.shown.outcomes or (not ran.holds and not {*RED} & {*ran.shown.outcomes.values()}):
-        yield ran.check.command, TestOutcome.PASSED if ran.holds else TestOutcome.FAILED
-
-
-def _case(suite: ET.Element, ran: Ran, name: str, outcome: TestOutcome) -> None:
-    owner, _, last = name.rpartition("::") if "::" in name else name.rpartition(".")
-    is_test = name != ran.check.command
-    case = ET.SubElement(
-        suite,
-        "testcase",
-        classname=make_visible(owner) if is_test and owner else ran.check.name,
-        name=make_visible(last if is_test else name),
-        time="0",
+def _cases(ran: Ran) -> Iterator[JunitCase]:
+    whole = JunitCase(
+        owner=ran.check.name, name=ran.check.command, outcome=TestOutcome.PASSED, message=ran.why
     )
-    if outcome is TestOutcome.PASSED:
+    if ran.shown is None:
+        yield whole.replace(outcome=TestOutcome.SKIPPED if ran.holds else TestOutcome.ERROR)
         return
-    kind = {} if outcome is TestOutcome.SKIPPED else {"type": str(outcome)}
-    ET.SubElement(case, _ELEMENT[outcome], {"message": make_visible(ran.why or outcome), **kind})
+    for name, outcome in sorted(ran.shown.outcomes.items()):
+        owner, _, last = name.rpartition("::") if "::" in name else name.rpartition(".")
+        owner = owner or ran.check.name
+        yield JunitCase(owner=owner, name=last, outcome=outcome, message=ran.why)
+    if not ran.shown.outcomes or (not ran.holds and not {*RED} & {*ran.shown.outcomes.values()}):
+        yield whole.replace(outcome=TestOutcome.PASSED if ran.holds else TestOutcome.FAILED)
 
 
 class SarifResult(Record):
@@ -98,7 +119,6 @@ class SarifResult(Record):
 
 
 def make_sarif(rules: Mapping[str, str], results: Iterable[SarifResult]) -> dict[str, Any]:
-    """Return a SARIF log of results, with what each rule means."""
     told = [{"id": rule, "shortDescription": {"text": text}} for rule, text in rules.items()]
     driver = {"name": "agentflow", "version": __version__, "rules": told}
     run = {"tool": {"driver": driver}, "results": list(map(_to_result, results))}

@@ -40,7 +40,6 @@ class ReadObserver:
         self._gap = self._gap or gap
 
     def collect_reads(self) -> Reads:
-        """Return what the run read, once it is over."""
         return Reads(
             by_code=frozenset(_pairs(self._place / _READS)), opened=frozenset(self._opened), gap=self._gap
         )

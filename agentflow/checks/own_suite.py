@@ -44,7 +44,6 @@ def find_own_words(repository: Repository) -> tuple[str, ...]:
 
 
 def runs_in_ci(repository: Repository, program: str) -> bool:
-    """Return whether the project's CI names a program."""
     texts = (repository.read(name) for name in repository.files if _WORKFLOWS.fullmatch(name))
     return any(re.search(rf"(?<![\w.-]){re.escape(program)}(?![\w.-])", text) for text in texts)
 

@@ -336,7 +336,6 @@ def _discover(repository: Repository, paths: Sequence[PurePosixPath], *, is_alon
 
 
 def find_tools(repository: Repository, names: Sequence[str], folder: str = "") -> Tools:
-    """Look once which of the named tools the Python of a repository, or of a project in it, has."""
     chosen = choose_interpreter(repository, folder)
     ask = partial(_ask_python, repository.sandbox, chosen, folder)
     importable = frozenset(ask(_PROBE, *names) if names else ())
@@ -371,7 +370,6 @@ def choose_interpreter(repository: Repository, folder: str = "") -> Interpreter:
 
 
 def read_python_version(repository: Repository) -> tuple[int, ...] | None:
-    """Return the version of this repository's Python, or None when it cannot be started."""
     return (
         tuple(map(int, _ask_python(repository.sandbox, choose_interpreter(repository), "", _VERSION))) or None
     )
@@ -386,7 +384,6 @@ def _spell_path(python: Path, root: Path, place: Path) -> str:
 
 
 def _ask_python(sandbox: Sandbox, chosen: Interpreter, folder: str, script: str, *names: str) -> list[str]:
-    """Return the words that a script prints behind the mark of its answer; none where it fails."""
     said = _ask(sandbox, (*chosen.words, "-c", script, *names), folder) or ""
     lines = [line for line in said.splitlines() if line.startswith(_ANSWER)]
     return lines[-1].split()[1:] if lines else []

@@ -87,7 +87,6 @@ class Repository(Record):
 
     @property
     def place(self) -> Path:
-        """The folder in which the files lie."""
         return self.root / self.folder
 
     def within(self, folder: str, others: Collection[str] = ()) -> "Repository":
@@ -208,12 +207,10 @@ QUICK_LIMITS = MappingProxyType({CheckName.LINT: 30.0, CheckName.FORMAT: 15.0, C
 
 
 def require(name: CheckName, command: str, reason: str, missing: str | None = None) -> Check:
-    """Return a check with the time limit of its kind."""
     return Check(name=name, command=command, timeout=LIMITS[name], reason=reason, missing=missing)
 
 
 def merge_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Return one check a name, in the order of CheckName."""
     found = tuple(checks)
     groups = ([check for check in found if check.name is name] for name in CheckName)
     return tuple(_one(group) for group in groups if group)

@@ -137,7 +137,6 @@ def count_findings(check: CheckName | None, output: str) -> dict[str, int]:
 
 
 def list_findings(output: str) -> Iterator[tuple[str, int, str]]:
-    """Yield the path, line and message of each complaint of a linter, type checker or compiler."""
     for match in chain(_FINDING.finditer(output), _POINTED.finditer(output)):
         if not match["message"].startswith("note:"):
             yield match["path"].strip(), int(match["line"] or match["row"]), match["message"].strip()
@@ -158,7 +157,6 @@ def install_reporters(scratch: Path, options: str) -> dict[str, str]:
 
 
 def copy_reporters(scratch: Path, *names: str) -> None:
-    """Put some of our reporters into a folder."""
     for name in names:
         place = scratch / name
         place.parent.mkdir(exist_ok=True)

@@ -3,7 +3,7 @@
 import hashlib
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -110,9 +110,9 @@ def execute(
         told = (_read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None) or TestResults()
         ended = observer.find_stalled() if observer else ()
         finished = finished.replace(stalled=tuple(test for test in ended if test in told.outcomes))
-        if is_over() and not finished.timed_out and told.counts is not None:
-            is_red = told.counts.failed + told.counts.errors > 0
-            finished = finished.replace(exit_code=int(is_red), notes=(*finished.notes, _ENDED))
+        if is_over() and not finished.timed_out and (counts := told.counts):
+            exit_code = int(counts.failed + counts.errors > 0)
+            finished = finished.replace(exit_code=exit_code, notes=(*finished.notes, _ENDED))
     finished = _readable(finished, sink, raw) if job.is_json else finished
     lines = [*strip_colours(finished.tail).splitlines(), *finished.notes]
     tail = "\n".join(lines[-_TAIL_LINES:])[-TAIL_CHARS:]
@@ -265,25 +265,30 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> TestResults | None:
     command, text = job.check.command, drop_colours(output)
     named = find_named_runners(command)
     python = [read_verbose_unittest(text)] if any(each.name == "unittest" for each in named) else []
+    python += _read_junit_reports(job, scratch)
+    tells_all = any(each.tells_all for each in named)
+    own = join_results(python)
+    told = [own.replace(counts=count_outcomes(own.outcomes.values()))] if own and own.outcomes else []
+    reports = read_reports(scratch, (job.sandbox.place, job.sandbox.root))
+    told += [reports] if reports and reports.outcomes else []  # one that names no test may be of half a run
+    is_reported = bool(told)
+    told += [go] if (go := read_go_events(output)) and job.is_json else []
+    is_enough = bool(told or tells_all) and len(job.check.parts) == 1
+    printed = None if is_enough else read_printed(text, is_reported=is_reported)
+    if printed is None:
+        return join_results(told) or reports or (TestResults(counts=TestCounts()) if tells_all else None)
+    is_alone = not told and not any(each.read for each in named)
+    number = printed.counts and printed.counts.replace(is_printed=is_alone)
+    return join_results([*told, printed]) if told else printed.replace(counts=number)
+
+
+def _read_junit_reports(job: _Job, scratch: Path) -> Iterator[TestResults]:
     parts = job.check.parts
     for at, part in enumerate(parts):
         path = _place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE
         is_whole = path.is_file() and path.stat().st_size <= _REPORT_BYTES
         report = path.read_text("utf-8", "replace") if is_whole else ""
-        python.append(_tell_from_root(read_junit(report), part.folder, job.sandbox.folders))
-    tells_all = any(each.tells_all for each in named)
-    own = join_results(python)
-    told = [own.replace(counts=count_outcomes(own.outcomes.values()))] if own and own.outcomes else []
-    told += [each] if (each := read_reports(scratch, (job.sandbox.place, job.sandbox.root))) else []
-    is_reported = bool(told)
-    told += [go] if (go := read_go_events(output)) and job.is_json else []
-    is_enough = bool(told or tells_all) and len(parts) == 1
-    printed = None if is_enough else read_printed(text, is_reported=is_reported)
-    if printed is None:
-        return join_results(told) or (TestResults(counts=TestCounts()) if tells_all else None)
-    is_alone = not told and not any(each.read for each in named)
-    number = printed.counts and printed.counts.replace(is_printed=is_alone)
-    return join_results([*told, printed]) if told else printed.replace(counts=number)
+        yield _tell_from_root(read_junit(report), part.folder, job.sandbox.folders)
 
 
 def _tell_from_root(told: TestResults, folder: str, places: Iterable[Path]) -> TestResults:

@@ -37,7 +37,6 @@ class Manner(StrEnum):
 
 
 def make_environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str]:
-    """Return the variables of a check; caches go where they vanish with the run."""
     caches = {
         "COVERAGE_FILE": str(scratch / "coverage"),
         "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch / "hypothesis"),
@@ -55,7 +54,6 @@ def make_environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str,
 
 
 def make_other_surroundings(scratch: Path, manner: Manner) -> dict[str, str]:
-    """Return the variables by which the surroundings of a run are others; none if it is a plain one."""
     if manner is not Manner.ELSEWHERE:
         return {}
     folder = scratch / "tmp"

@@ -184,7 +184,6 @@ class NamedTask(Record):
 
 
 def keep_record(git: Git, task: Path) -> str:
-    """Keep a task's record in the repository under a ref of its own and return the ref's name."""
     with make_scratch_folder() as scratch:
         written = export_task(git, task, scratch / _FILE)
         blob = git.call("hash-object", "-w", "--stdin", stdin=Path(written.path).read_bytes())

@@ -99,7 +99,6 @@ def _draw_facts(row: dict[str, Any], *labels: str) -> Iterator[Line]:
 
 
 def _draw_body(text: str) -> Iterator[Line]:
-    """Yield a text of Markdown, after an empty line."""
     yield BLANK
     yield from (line(span(row), hang=len(row) - len(row.lstrip(" -"))) for row in text.split("\n"))
 

@@ -28,109 +28,7 @@ if TYPE_CHECKING:
     from typer._click.core import Context
 
 
-_TABLE = """\
-Run
-  task         task                   make the failing tests pass
-    Carry out a task and verify the result with the repository's own checks.
-  ask          task                   where are discounts computed?
-    Answer a question about this repository. No file is changed.
-  plan         task                   add a --json option to the export command
-    Plan a change; once you agree to the plan, carry it out in the same conversation.
-  demo         task                   demo
-    Fix a real bug in a bundled example, without a key or a network.
-  explore      task                   --focus src/billing
-    Explore a repository in depth and write down what was found.
-  batch        batch                  tasks.jsonl --jobs 4
-    Carry out many tasks, several at once, each in a clone of its own.
-  eval         batch:evaluate         tasks.yaml --model repair
-    Run tasks and measure with hidden checks how many are resolved, or falsely verified.
-  resume       waiting:resume_task    20260102T03
-    Continue a stopped, killed or waiting task from where it left off.
-  commit       task                   --branch fix-paging
-    Commit exactly what a verified task changed. Your other changes are left alone.
-  say          waiting:say_to_task    leave the public functions as they are
-    Send a message to a running task. The working role reads it before its next turn.
-  learn        memory                 the tests need TZ=UTC
-    Keep a fact about this repository for later tasks.
-  cancel       waiting:stop_task
-    Stop a task. `resume` can still continue it.
-  undo         waiting:restore_files  --dry-run
-    Restore the files to their state before a task. Your later edits are kept.
-Decide
-  answer       waiting:answer_task    B
-    Answer a task's question and continue the task.
-  approve      waiting                p3-1 --comment "only this once"
-    Approve a tool call or changed checks that wait for you.
-  deny         waiting                p3-1 --reason "use the staging server"
-    Deny a tool call or changed checks that wait for you.
-Look
-  tasks        tasks                  --json
-    List the tasks of this repository, newest first.
-  status       tasks
-    Show where a task stands, or how it ended.
-  why          tasks
-    Show what decided how a task ended, and what to do next.
-  sessions     session                --json
-    List the sessions of this repository.
-  watch        tasks
-    Follow a task as it runs, from any terminal.
-  web          servers                --port 8642
-    Show the tasks of this repository in the browser, live, and decide there.
-  log          tasks                  20260102T03
-    Show what happened in a task, step by step.
-  evidence     tasks                  ev-0002
-    Show the commands that a task ran, or one of them with its output.
-  report       tasks                  --html report.html
-    Show the result of a task, or write it as an HTML page or a comment for a pull request.
-  stats        tasks                  --plot
-    Show the results, cost and time of all tasks, by week and by route.
-  route        explain                fix the off-by-one in pager.py
-    Show how a task would be classified and which roles would run.
-  agents       catalog                show implementer
-    List, show or write roles.
-  skills       catalog                list
-    List, show, write or test skills.
-  commands     catalog                list
-    List the commands that you can call as /name.
-  hooks        explain                list
-    List, write or test hooks.
-  tools        catalog                show Edit
-    List the tools, or show one.
-  memory       memory                 search rounding of discounts
-    List, search, edit or forget what tasks remember of this repository.
-Prove
-  verify       verify:verify_here     --junit checks.xml
-    Run this repository's checks, or re-run the checks recorded for a task.
-  replay       verify                 20260102T03
-    Run a task again from its recorded model replies and compare.
-  export       verify:export_bundle   20260102T03 task.agentflow
-    Write a task into one file: its record, evidence, change and model replies.
-  import       verify:import_bundle   task.agentflow
-    Read a task from a file into this repository, if the file is undamaged.
-Set up
-  init         config
-    Set up this repository. Existing files are left alone.
-  trust        trust
-    Review and trust this repository's hooks, roles, rules and checks. Any later change asks again.
-  plugins      trust                  add ./review-kit
-    Add, list, update or remove plugins.
-  mcp          servers                test
-    List and try MCP servers, or serve agentflow as one.
-  ci           verify                 --base origin/main
-    Re-verify the tasks that a pull request names, without a key or a model.
-  acp          servers                --model anthropic
-    Serve an editor over stdin and stdout.
-  config       config                 --explain
-    Show each setting and where it came from.
-  models       models                 --model openrouter/qwen/qwen3-coder
-    Show the model of each tier and its price, and which providers can be reached.
-  check        config
-    Validate settings, roles, skills and hooks.
-  doctor       config
-    Test the sandbox and report what is installed and configured.
-  permissions  explain                test "git push" --role implementer
-    Show how the permission rules decide a command.
-"""
+_TABLE = Path(__file__).with_name("commands.txt")
 """The groups; in each its commands, with what stands after a command in its example, and their summaries.
 
 The second word is the module in `agentflow/cli/`, with the function or group after a colon where its name is
@@ -146,7 +44,7 @@ class CommandRow(NamedTuple):
 
 
 def _read_table() -> Iterator[tuple[str, CommandRow]]:
-    group, rows = "", iter(_TABLE.splitlines())
+    group, rows = "", iter(_TABLE.read_text("utf-8").splitlines())
     for row in rows:
         if not row.startswith(" "):
             group = row

@@ -128,13 +128,10 @@ def _list_models(settings: Settings) -> list[str]:
 def _list_instructions(git: Git) -> Iterator[str]:
     """Yield the instruction files with their sizes, and what of them does not fit."""
     from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, load_instructions
-    from agentflow.memory.place import load_learnings
+    from agentflow.memory.place import find_learnings
 
     workspace, left = PathGuard(git.root, git=git.folders), MAX_IN_PROMPT
-    for each in (
-        *load_instructions(workspace, workspace.list_files()),
-        *load_learnings(workspace, os.environ),
-    ):
+    for each in load_instructions(workspace, workspace.list_files(), find_learnings(git.root)):
         where = describe_reach(each)
         shown = len(each.text) if where else min(len(each.text), left)
         left -= 0 if where else shown
@@ -287,18 +284,17 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
 
     root = find_root_of(folder) or folder.resolve()
     found, parts = validate(root), list_extensions(root)
-    commands = sum(kind == "command" for kind, _ in parts)
+    commands = sum(part.kind == "command" for part in parts)
     counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": commands}
     rows = [problem.text for problem in found.problems]
-    for kind, part in parts:
+    for part in parts:
         stand = "" if part.standing is Standing.COUNTS and part.reason else f"{part.standing}: "
-        row = to_one_line(f"{kind} {part.name}: {stand}{part.reason}".removesuffix(": "))
+        row = to_one_line(f"{part.kind} {part.name}: {stand}{part.reason}".removesuffix(": "))
         rows.append(f"{row}  [{part.file}]")
     numbers = {"role file": found.agents, "skill": found.skills, "hook": found.hooks}
     looked_at = ", ".join(format_count(number, noun) for noun, number in numbers.items())
     rows.append(f"{looked_at}, {format_count(len(found.problems), 'problem')}")
-    extensions = [{"kind": kind, **to_builtins(part)} for kind, part in parts]
-    tell_result({"problems": found.problems, "counts": counts, "extensions": extensions}, rows, json=json)
+    tell_result({"problems": found.problems, "counts": counts, "extensions": parts}, rows, json=json)
     return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED
 
 

@@ -83,7 +83,6 @@ def _list_rows(found: Classification) -> list[tuple[str, str]]:
 
 
 def _describe_way(steps: tuple[Phase, ...]) -> str:
-    """Return the roles in words, with the checks after the implementer."""
     way = ", ".join(ROLE_OF[phase] for phase in steps).replace("implementer", "implementer, checks")
     return way.replace("reviewer, verifier", "reviewer and verifier")
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import typer
 
-from agentflow.api.memory import change_memory, keep_learning, list_memory, read_memory, require_entry
+from agentflow.api.memory import change_memory, keep_learning, list_memory, require_entry
 from agentflow.cli.arguments import FOLDER, JSON, TextCommand, make_group, read_words
 from agentflow.cli.printing import say, show, tell_result
 from agentflow.core.errors import StateError, UsageError
+from agentflow.core.record import to_builtins
 from agentflow.memory.entry import EntryKind, MemoryEntry
-from agentflow.memory.file import to_row
+from agentflow.memory.place import look_into_memory
 from agentflow.redact import to_one_line
 from agentflow.view.text import Line, Style, line, span, tabulate
 from agentflow.workspace.git import open_repository
@@ -29,7 +30,6 @@ _EMPTY = "No memory of this repository yet. Tasks add to it, and so does `agentf
 
 
 def _tabulate(found: Iterable[tuple[MemoryEntry, str]]) -> Iterator[Line]:
-    """Yield a table of entries, each with why a search found it."""
     rows = []
     for entry, why in found:
         against = f"set aside: {entry.against}" if entry.against else ""
@@ -44,19 +44,19 @@ def list_entries(
     kind: EntryKind | None = _KIND, most: int = _MOST, json: bool = JSON, folder: Path = FOLDER
 ) -> None:
     """List what is remembered of this repository."""
-    found = list_memory(open_repository(folder), kind, most)
+    found = list_memory(open_repository(folder), most, kind=kind)
     rows = _tabulate((one, "") for one in found) if found else (_EMPTY,)
-    tell_result([to_row(one) for one in found], rows, json=json)
+    tell_result(found, rows, json=json)
 
 
 @memory.command("show", epilog="Example: agentflow memory show 12")
 def show_entry(number: int = _NUMBER, json: bool = JSON, folder: Path = FOLDER) -> None:
     """Show an entry with its source."""
-    with read_memory(open_repository(folder)) as opened:
+    with look_into_memory(open_repository(folder)) as opened:
         found = require_entry(opened, number)
     ended = f"`{found.command}` ended with {found.exit_code}" if found.command else ""
     notes = (found.origin, ended, f"set aside: {found.against}" if found.against else "")
-    tell_result(to_row(found), (f"{found.kind} {found.id}", *filter(None, notes), "", found.text), json=json)
+    tell_result(found, (f"{found.kind} {found.id}", *filter(None, notes), "", found.text), json=json)
 
 
 @memory.command("search", cls=TextCommand, epilog="Example: agentflow memory search rounding of discounts")
@@ -65,12 +65,12 @@ def search_entries(
 ) -> None:
     """Show the ten entries that fit a text best, and why, as a task would find them."""
     text = read_words(words or [], "agentflow memory search rounding of discounts")
-    with read_memory(open_repository(folder)) as opened:
+    with look_into_memory(open_repository(folder)) as opened:
         hits = opened.search(text, 10, kind=kind) if opened else ()
     if opened and opened.fault:
         show((line(f"searched by words alone: {opened.fault}"),), sys.stderr)
     rows = _tabulate((hit.entry, hit.why) for hit in hits) if hits else ("No entry matches.",)
-    tell_result([{**to_row(hit.entry), "why": hit.why} for hit in hits], rows, json=json)
+    tell_result([{**to_builtins(hit.entry), "why": hit.why} for hit in hits], rows, json=json)
 
 
 @memory.command("forget", epilog="Example: agentflow memory forget 12 13")
@@ -84,13 +84,9 @@ def forget_entries(
     if bool(numbers) + bool(task) + everything != 1:
         raise UsageError("say what to forget", hint="one or more IDs, --task TASK, or --all")
     with change_memory(open_repository(folder)) as opened:
-        wanted: list[dict[str, object]] = [{"id": require_entry(opened, one).id} for one in numbers or ()]
-        wanted = wanted or [{"task": task} if task else {}]
-        count = sum(opened.forget(each) for each in wanted)
-    if task and not count:
-        raise StateError(
-            f"no entry is from task {task}", hint="agentflow memory list --json names their tasks"
-        )
+        count = sum(opened.forget(id=one) for one in numbers) if numbers else opened.forget(task=task)
+    if not (count or everything):
+        raise StateError("memory has no such entry", hint="agentflow memory list --json names IDs and tasks")
     say(f"Deleted {count:,} {'entry' if count == 1 else 'entries'}.")
 
 
@@ -112,9 +108,9 @@ def export_entries(kind: EntryKind | None = _KIND, json: bool = JSON, folder: Pa
 
     Markdown leaves out what is set aside.
     """
-    found = list_memory(open_repository(folder), kind)
+    found = list_memory(open_repository(folder), kind=kind)
     rows = (_format(one) for one in found if not one.against)
-    tell_result([to_row(one) for one in found], rows, json=json)
+    tell_result(found, rows, json=json)
 
 
 def _format(one: MemoryEntry) -> str:

@@ -130,24 +130,27 @@ def _list_providers(
         variables = (KEY, TOKEN, "ANTHROPIC_BASE_URL") if provider == ANTHROPIC else ()
         variables = (known.api_key_env or "", known.endpoint_env or "", *variables)
         is_local = provider in PROVIDERS and not known.api_key_env
-        is_set_up = provider in settings.providers or any(os.environ.get(each) for each in variables)
-        if not (provider in asked or is_set_up or is_local):
-            continue
-        shown = ""
-        try:
-            found = None if provider in CLOUDS else find_endpoint(provider, settings, os.environ)
-        except AgentflowError as error:
-            found, key = None, str(error)
-        else:
-            key = "the platform's own credentials"
-        if found is not None:
-            shown = _show_address(found.address)
-            variable = (KEY if found.key else TOKEN) if provider == ANTHROPIC else known.api_key_env
-            key = f"{found.lacks} missing" if found.lacks else "no key"
-            key = f"{variable or 'key'} present" if found.secrets else key
-        named = dict.fromkeys(each.model for each in states if each.provider == provider)
-        state = ProviderState(name=provider, endpoint=shown, key=key, models=tuple(named), reachable=None)
-        yield state, provider in asked or is_set_up
+        is_named = {provider} & {*asked, *settings.providers} or any(map(os.environ.get, variables))
+        if is_named or is_local:
+            shown, key = _find_access(provider, settings)
+            named = dict.fromkeys(each.model for each in states if each.provider == provider)
+            state = ProviderState(name=provider, endpoint=shown, key=key, models=tuple(named), reachable=None)
+            yield state, bool(is_named)
+
+
+def _find_access(provider: str, settings: Settings) -> tuple[str, str]:
+    """Return the address of a provider, empty for a cloud, and what is known of its key."""
+    if provider in CLOUDS:
+        return "", "the platform's own credentials"
+    try:
+        found = find_endpoint(provider, settings, os.environ)
+    except AgentflowError as error:
+        return "", str(error)
+    variable = settings.find_provider(provider).api_key_env
+    if provider == ANTHROPIC:
+        variable = KEY if found.key else TOKEN
+    key = f"{found.lacks} missing" if found.lacks else "no key"
+    return _show_address(found.address), f"{variable or 'key'} present" if found.secrets else key
 
 
 def _show_address(address: str) -> str:

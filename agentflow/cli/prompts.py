@@ -28,7 +28,7 @@ from agentflow.core.record import encode
 from agentflow.process import run_attended
 from agentflow.redact import make_visible
 from agentflow.store.tasks import TaskStore
-from agentflow.view.status import diff_call, draw_changed_checks, draw_check_diff, draw_diff_row, tell_terms
+from agentflow.view.status import diff_call, draw_changed_checks, draw_diff, draw_diff_row, tell_terms
 from agentflow.view.text import Line, Span, Style, line, send, span
 from agentflow.view.words import tell_approvals_left
 
@@ -64,7 +64,6 @@ class StandingApprovals:
     """Approvals that hold for a whole session, and the person's editor for the input of a call."""
 
     def __init__(self, edit: Callable[[str], str] | None = None) -> None:
-        """Set the editor of texts; without one the person types the whole text."""
         self._calls: set[str] = set()
         self.edit = edit
 
@@ -216,7 +215,6 @@ def _ask(item: Pending, store: TaskStore) -> Answer | None:
 
 
 def _edit_file(place: Path) -> None:
-    """Open a file in the person's editor, then show it."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         run_attended((*split_words(editor), str(place)))
@@ -245,7 +243,7 @@ def _read_line(prompt: str, until: str | None = None) -> str:
 
 def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[Line]:
     if item.kind is PendingKind.SURFACE:
-        yield from (*draw_changed_checks(item), *draw_check_diff(item, most))
+        yield from (*draw_changed_checks(item), *draw_diff(str(item.input["diff"]).splitlines(), most))
         return
     yield line(span("? ", Style.WARN), span(item.tell_what_waits(), Style.BOLD))
     if terms := tell_terms(item):

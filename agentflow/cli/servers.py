@@ -12,9 +12,9 @@ import typer
 
 from agentflow.api.boundary import TaskRequest, hide_secrets, open_sandbox
 from agentflow.api.content import load_rules_here
-from agentflow.api.decisions import decide_approval, find_pending
+from agentflow.api.decisions import decide_approval
 from agentflow.api.servers import find_accepted_file, load_entries, place_servers
-from agentflow.api.worktree import open_home, open_home_of_pending
+from agentflow.api.worktree import find_pending
 from agentflow.cli.arguments import FOLDER, JSON, MODEL, make_group
 from agentflow.cli.printing import say, tell_result
 from agentflow.core.errors import ConfigError, Exit, ToolError, UsageError
@@ -80,11 +80,8 @@ def try_servers(
         raise ConfigError(MISSING)
     sandbox = open_sandbox(git, TaskRequest(no_sandbox=no_sandbox))
     sandbox = hide_secrets(sandbox, git, load_rules_here(git.root))
-    usable = tuple(entry for entry in wanted if not entry.problem)
     with make_scratch_folder() as logs:
-        tried = anyio.run(_inspect, usable, place_servers(sandbox, logs))
-    unusable = (entry for entry in wanted if entry.problem)
-    tried += tuple(ServerTrial(name=entry.name, seconds=0, problem=entry.problem) for entry in unusable)
+        tried = anyio.run(_inspect, wanted, place_servers(sandbox, logs))
     if yes:
         keys = {each.name: find_key(each, git.root) for each in wanted}
         for one in (one for one in tried if one.changed):
@@ -108,8 +105,7 @@ def serve_repository(folder: Path = FOLDER) -> None:
     from agentflow.mcp.server import ApprovalDoor, serve
 
     def decide(item: "WaitingItem", decision: Answer) -> None:
-        home = open_home(root, item.task_id).root
-        decide_approval(home, item.pending_id, decision, task_id=item.task_id, seen=item.seen)
+        decide_approval(item.git, item.folder, item.pending_id, decision, seen=item.seen)
 
     serve(root, ApprovalDoor(find=partial(_find_waiting, root), decide=decide))
 
@@ -117,11 +113,12 @@ def serve_repository(folder: Path = FOLDER) -> None:
 def _find_waiting(root: Path, pending_id: str, task_id: str | None) -> "WaitingItem":
     from agentflow.mcp.server import WaitingItem
 
-    home = open_home_of_pending(root, pending_id, task_id).root
-    state = load_state(find_pending(home, pending_id, task_id))
+    git, found = find_pending(root, pending_id, task_id)
+    state = load_state(found)
     items = tuple(item for item in state.pending if item.id == pending_id)
     return WaitingItem(
-        task_id=state.task_id,
+        git=git,
+        folder=found,
         pending_id=pending_id,
         shown=render(draw_pending(state.replace(pending=items)), PLAIN_TEXT, None),
         seen="".join(item.identity for item in items),
@@ -137,8 +134,9 @@ def _choose(known: tuple[ServerEntry, ...], name: str | None) -> tuple[ServerEnt
 
 
 async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tuple[ServerTrial, ...]:
-    servers = Servers(entries, place, lambda _: None)
-    found: dict[str, ServerTrial] = {}
+    usable = tuple(entry for entry in entries if not entry.problem)
+    servers = Servers(usable, place, lambda _: None)
+    found = {each.name: ServerTrial(name=each.name, seconds=0, problem=each.problem) for each in entries}
 
     async def inspect(entry: ServerEntry) -> None:
         begin = time.monotonic()
@@ -154,7 +152,7 @@ async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tupl
         )
 
     async with servers.keep_open(), anyio.create_task_group() as group:
-        for entry in entries:
+        for entry in usable:
             group.start_soon(inspect, entry)
     return tuple(found[entry.name] for entry in entries)
 

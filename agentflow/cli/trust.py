@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.api.trust import list_hook_notes, list_items, list_untrusted, load_trust_here
+from agentflow.api.trust import (
+    list_hook_notes,
+    list_items,
+    list_plugin_items,
+    list_untrusted,
+    load_trust_here,
+)
 from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json, show, tell_result
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, UsageError
 from agentflow.core.record import to_builtins
-from agentflow.library.plugins import InstalledPlugin, PluginStore, count_parts
+from agentflow.library.plugins import InstalledPlugin, Plugin, PluginStore
 from agentflow.parse import expand_home
 from agentflow.redact import format_count, list_some
 from agentflow.settings import find_folders
@@ -31,36 +37,38 @@ def trust(
     folder: Path = FOLDER,
 ) -> int:
     root = open_repository(folder).root
-    found, left = list_items(root), list_untrusted(root)
-    before, notes = load_trust_here(root), list_hook_notes(root)
+    found, notes = list_items(root), list_hook_notes(root)
+    invalid = sorted({item.file for item in found if item.problem})
+    valid = tuple(item for item in found if item.file not in invalid)
+    left = frozenset(list_untrusted(root)).intersection(valid)
     if not json:
+        known = load_trust_here(root).files
         for item in found:
-            is_changed = item.file in before.files
-            standing = "trusted" if item not in left else "changed" if is_changed else "new"
-            show(
-                draw_entry(item.file, f"{item.kind}, {'invalid' if item.problem else standing}", [item.does])
-            )
+            standing = "trusted" if item not in left else "changed" if item.file in known else "new"
+            mark = "invalid" if item.problem else standing
+            show(draw_entry(item.file, f"{item.kind}, {mark}", [item.does]))
         for note in notes:
             say(f"note: {note}")
-    invalid = {item.file for item in found if item.problem}
-    valid, left = (tuple(item for item in each if item.file not in invalid) for each in (found, left))
-    may_ask = bool(left) and not json and sys.stdin.isatty()
     question = f"trust {format_count(len({item.file for item in left}), 'file')} as shown?"
-    agreed = bool(left) and (yes or (may_ask and typer.confirm(question, default=False, err=True)))
+    agreed = bool(left) and (yes or (not json and _ask(question)))
     if agreed:
         record_trust(find_folders(os.environ).config, root, {item.file: item.sha256 for item in valid})
+    trusted = frozenset(valid) if agreed else frozenset(valid) - left
     if json:
-        items = [
-            {**to_builtins(item), "trusted": item in valid and (agreed or item not in left)} for item in found
-        ]
+        items = [{**to_builtins(item), "trusted": item in trusted} for item in found]
         say_json({"root": str(root), "items": items, "notes": list(notes)})
+    elif valid or not invalid:
+        say(_describe_outcome(bool(left), agreed, len(valid)))
     else:
-        is_any_valid = bool(valid) or not invalid
-        say(_describe_outcome(bool(left), agreed, len(valid)) if is_any_valid else "Nothing was trusted.")
+        say("Nothing was trusted.")
     if invalid:
-        names = list_some(sorted(invalid))
-        raise ConfigError(f"not valid, so not trusted: {names}", hint="`agentflow check` says what to fix")
+        names, hint = list_some(invalid), "`agentflow check` says what to fix"
+        raise ConfigError(f"not valid, so not trusted: {names}", hint=hint)
     return Exit.VERIFIED if agreed or not left else Exit.CONFIG
+
+
+def _ask(question: str) -> bool:
+    return sys.stdin.isatty() and typer.confirm(question, default=False, err=True)
 
 
 def _describe_outcome(had_left: bool, agreed: bool, count: int) -> str:
@@ -107,11 +115,21 @@ def list_plugins(json: bool = JSON) -> None:
 def _to_plugin_row(plugin: InstalledPlugin, store: PluginStore) -> dict[str, Any]:
     changed, parts = store.find_changed(plugin), dict[str, int]()
     try:
-        parts = parts if changed else count_parts(store.read(plugin))
+        parts = parts if changed else _count_parts(store.read(plugin))
     except AgentflowError as error:
         changed = (str(error),)
     keys = ("name", "version", "source", "entry", "commit")
     return {**{key: getattr(plugin, key) for key in keys}, "parts": parts, "changed": list(changed)}
+
+
+def _count_parts(plugin: Plugin) -> dict[str, int]:
+    return {
+        "agent": len(plugin.agents),
+        "skill": len(plugin.skills),
+        "command": len(plugin.commands),
+        "hook file": len(plugin.hooks),
+        "server": sum(item.kind == "server" for item in list_plugin_items(plugin)),
+    }
 
 
 def _draw_plugin(row: dict[str, Any]) -> Iterator[Line]:
@@ -163,8 +181,7 @@ def _decide(candidate: "PluginCandidate", differences: tuple[str, ...], *, yes: 
         show(draw_entry(item.file, item.kind, [item.does]))
     for difference in differences:
         say(f"changed      {difference}")
-    question = f"use {record.name} as shown, in every repository?"
-    if not (yes or (sys.stdin.isatty() and typer.confirm(question, default=False, err=True))):
+    if not (yes or _ask(f"use {record.name} as shown, in every repository?")):
         say("Nothing was changed. Without a terminal, use --yes.")
         return Exit.CONFIG
     open_store().install(record, candidate.folder)

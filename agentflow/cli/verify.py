@@ -3,7 +3,6 @@
 `ci` reads what GitHub wrote of an event into a file; no text of it reaches a shell.
 """
 
-import json
 import os
 import shutil
 import sys
@@ -12,7 +11,6 @@ from contextlib import contextmanager
 from itertools import groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import anyio
 import typer
@@ -45,8 +43,9 @@ from agentflow.core.record import Record, encode, to_builtins
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import ChecksBeside, Status, TaskState, gather_parts
 from agentflow.core.verdict import count_mutants
-from agentflow.model.scripted import find_first_difference, normalize_recording
+from agentflow.model.scripted import normalize_recording
 from agentflow.parse import decode, fit
+from agentflow.redact import to_one_line
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.bundle import open_task
 from agentflow.store.journal import load_runs, read_messages
@@ -376,16 +375,9 @@ that got no reply is made again when the task is resumed, and counts as a turn.
 """
 _BEGINNINGS = frozenset({"TaskStarted", "PhaseStarted", "RunStarted", "ToolStarted"})
 """Events that a resumed task has again where it goes on with what was cut off."""
-_NOTHING = '{"type":"nothing"}'
-_NAMING = ("phase", "role", "tool", "check")
-"""Keys that identify an event among others of its type."""
+_TOLD = ("phase", "role", "tool", "check", "status", "outcome", "exit_code", "is_error", "reason", "message")
+"""What two runs of a task have in common, event by event; requests are compared as they are made."""
 _WIDE = 600
-_VOLATILE = (
-    *("seconds", "turn", "turns", "files", "report", "model", "sandbox", "gaps"),
-    *("from_tokens", "to_tokens"),  # as long as paths are
-    "runs",  # hashes of files with all of these
-)
-"""Keys that differ between two runs of one task."""
 
 
 def replay(
@@ -537,29 +529,11 @@ def _find_difference(
 ) -> str:
     one, other = _split_by_run(then, roots), _split_by_run(now, roots)
     for run in sorted({*one, *other}):
-        pairs = zip_longest(one.get(run, []), other.get(run, []), fillvalue=_NOTHING)
-        for a, b in pairs:
+        for a, b in zip_longest(one.get(run, []), other.get(run, []), fillvalue="nothing"):
             if a != b:
                 where = f"run {run}" if run else "the task"
-                return f"{where}: {_describe_difference(json.loads(a), json.loads(b))}"
+                return f"{where}: {to_one_line(b, _WIDE)} in place of {to_one_line(a, _WIDE)}"
     return ""
-
-
-def _describe_difference(then: dict[str, Any], now: dict[str, Any]) -> str:
-    if then["type"] != now["type"]:
-        return f"{now['type']} in place of {then['type']}"
-    before, after = dict(_flatten(then)), dict(_flatten(now))
-    parts = ((key, before.get(key, "nothing"), after.get(key, "nothing")) for key in {**before, **after})
-    said = (f"{key}: {find_first_difference(one, other, _WIDE)}" for key, one, other in parts if one != other)
-    return f"{' '.join((now['type'], *(str(now[key]) for key in _NAMING if key in now)))}: {'; '.join(said)}"
-
-
-def _flatten(told: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for key, value in told.items():
-        if isinstance(value, dict):
-            yield from _flatten(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", str(value)
 
 
 def _split_by_run(happened: tuple[StoredEvent, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:
@@ -574,9 +548,9 @@ def _split_by_run(happened: tuple[StoredEvent, ...], roots: tuple[str, ...]) -> 
         kind = type(one.event).__name__
         if kind in _IGNORED or (kind == "TaskEnded" and one.seq != last):
             continue
-        lasting = {key: value for key, value in to_builtins(one.event).items() if key not in _VOLATILE}
-        told = {"type": kind, **lasting}
-        text = normalize_recording(encode(told).decode(), roots)
+        told = to_builtins(one.event)
+        words = (kind, *(str(told[key]) for key in _TOLD if told.get(key) not in (None, "")))
+        text = normalize_recording(" ".join(words), roots)
         stream = streams.setdefault(told.get("run", 0), [])
         row = (told.get("call_id", ""), text)
         if kind not in _BEGINNINGS or row not in stream:

@@ -4,14 +4,8 @@ from pathlib import Path
 
 import typer
 
-from agentflow.api.decisions import (
-    answer_question,
-    decide_approval,
-    find_pending,
-    parse_edited_input,
-    send_message,
-)
-from agentflow.api.worktree import open_home_of_pending
+from agentflow.api.decisions import answer_question, decide_approval, parse_edited_input, send_message
+from agentflow.api.worktree import find_pending
 from agentflow.cli import arguments
 from agentflow.cli.printing import say, tell_edits, tell_result
 from agentflow.cli.run_options import RunOptions
@@ -19,8 +13,6 @@ from agentflow.cli.tasks import locate_task, split_task_id
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.task import Status
-from agentflow.redact import list_some
-from agentflow.store.reading import TASKS, list_tasks, try_load_state
 
 PENDING = typer.Argument(..., metavar="ID", help="The id of what waits; `agentflow status` shows it.")
 OF_TASK = typer.Option(
@@ -89,7 +81,7 @@ def answer_task(
     if not said:
         raise UsageError(f"say what the answer to {task_id} is", hint="agentflow status shows what it asks")
     git, found = locate_task(folder, task_id, prefer=lambda task: bool(task.pending))
-    answer_question(git.root, found.name, said)
+    answer_question(git, found, said)
     return relaunch(git.root, found.name, run.make_request())
 
 
@@ -127,19 +119,13 @@ def say_to_task(
 
 
 def _decide(folder: Path, pending_id: str, task_id: str | None, decision: Answer) -> None:
-    root = open_home_of_pending(folder, pending_id, task_id).root
-    found = find_pending(root, pending_id, task_id)
-    tell_edits(root, found)
-    decided = decide_approval(root, pending_id, decision, task_id=found.name)
-    is_new = not (decided.was_decided or decided.approvals_left)
-    say(decided.tell() + (f". Continue with: agentflow resume {decided.task_id}" if is_new else ""))
-    if decided.was_decided and task_id is None and (others := _list_waiting(root, pending_id)):
-        say(f"it still waits in {list_some(others)}: name the task with --task TASK")
-
-
-def _list_waiting(root: Path, pending_id: str) -> list[str]:
-    states = [(name, try_load_state(root / TASKS / name)) for name in reversed(list_tasks(root))]
-    return [name for name, task in states if task and any(item.id == pending_id for item in task.pending)]
+    git, found = find_pending(folder, pending_id, task_id)
+    tell_edits(git.root, found)
+    decided = decide_approval(git, found, pending_id, decision)
+    then = f". Continue with: agentflow resume {decided.task_id}"
+    if decided.was_decided:
+        then = f". It is of task {decided.task_id}; name another with --task TASK"
+    say(decided.tell() + ("" if decided.approvals_left else then))
 
 
 def restore_files(

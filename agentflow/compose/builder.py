@@ -59,12 +59,10 @@ class AgentBuilder:
 
     @classmethod
     def base(cls, role: Role, around: Surroundings) -> Self:
-        """Begin with no tool, no hook, no prompt, no model and no observer."""
         return cls(role, around)
 
     @classmethod
     def standard(cls, role: Role, around: Surroundings, kit: Kit) -> Self:
-        """Begin with the capabilities that `standard.py` lists."""
         return cls(role, around, list_standard_capabilities(role, kit))
 
     def with_capability(self, capability: Capability) -> Self:
@@ -121,7 +119,6 @@ class Draft:
         return draft
 
     def choose_model(self) -> tuple[Model, str]:
-        """Return the model that was installed last, and the id by which it is asked."""
         return self.models[-1] if self.models else (NoModel(), "none")
 
     def choose_submit(self) -> Tool | None:
@@ -138,7 +135,6 @@ class Draft:
         return _sort_tools(*direct, *(factory(settled) for factory in self.factories))
 
     def write_prompt(self, tools: tuple[Tool, ...]) -> str:
-        """Return the system prompt of an agent with these tools."""
         ordered = sorted(self.sections, key=lambda section: -section.priority)
         offered = {tool.name for tool in tools}
 
@@ -225,7 +221,6 @@ class AgentFactory(Record):
         return first.replace(personas=self._build_personas(first, around))
 
     def build(self, role: Role, around: Surroundings, parents: tuple[Role, ...] = ()) -> Agent:
-        """Return the agent of a role; the rules of its parents bound it."""
         run = SubagentRunner(factory=self, around=around, lineage=(*parents, role))
         subagents = Subagents(role=role, depth=len(parents), known=self.known, run=run)
         builder = AgentBuilder.standard(role, around, self.kit.replace(skills=self.skills(role)))

@@ -129,7 +129,6 @@ class UseSkills(Record):
 
 
 def format_skill(skill: Skill, body: str) -> str:
-    """Return the text of an open skill, with the names of its other files."""
     names = list_skill_files(skill)
     beside = f"\n\nFiles of this skill: {', '.join(names)}" if names else ""
     return f"{mark_skill(skill.name, skill.allowed)}\n{body[:MAX_BODY]}{beside}\n</skill>"

@@ -68,7 +68,6 @@ class Kit(Record):
 
 
 def list_standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
-    """Return what every role of a crew is given."""
     submit = kit.toolbox.find(SUBMITS.get(role.part or "", ""))
     implements = role.part == SUBMITTED_BY[Change]
     # the tools of a run never change, which would empty the provider's cache; the explorer has no room for it
@@ -89,7 +88,6 @@ def list_standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
 
 
 def describe_capabilities(capabilities: tuple[Capability, ...]) -> tuple[str, ...]:
-    """Return each capability in a line for people: its name, and the channels it uses."""
     return tuple(f"{type(each).__name__}: {', '.join(list_channels(each))}" for each in capabilities)
 
 
@@ -180,9 +178,6 @@ class CurrentTodo(Record):
         context.add(read_prompt("todos.md").format(todos=lines), priority=_TODOS)
 
 
-_MODES = "approval modes"
-
-
 class Approval(Record):
     """The user's permission rules, as a hook behind all others."""
 
@@ -216,7 +211,8 @@ class ApprovalModes(Record):
     """By the name of an MCP server."""
 
     def install_hooks(self, hooks: HookChannel) -> None:
-        hooks.add(Hook(name=_MODES, point=Point.PRE_TOOL_USE, body=self._find_reason, priority=-sys.maxsize))
+        name, last = "approval modes", -sys.maxsize
+        hooks.add(Hook(name=name, point=Point.PRE_TOOL_USE, body=self._find_reason, priority=last))
 
     def _find_reason(self, event: HookEvent) -> HookResult | None:
         assert isinstance(event.payload, ToolUse)

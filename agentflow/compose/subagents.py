@@ -70,7 +70,6 @@ class Subagents(Record):
 
     @property
     def offered(self) -> tuple[Role, ...]:
-        """The sub-agents that the role's list allows."""
         rules = self.role.list_rules(DELEGATE)
         everyone = any(rule.pattern is None for rule in rules)
         named = {name for rule in rules for name in rule.names}

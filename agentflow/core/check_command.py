@@ -29,7 +29,6 @@ class CommandPart(Record):
 
     @property
     def text(self) -> str:
-        """The part as a person in the root would type it."""
         return f"cd {shlex.quote(self.folder[:-1])} && {self.command}" if self.folder else self.command
 
     @property
@@ -54,7 +53,6 @@ def edit_runs(command: str, edit: Callable[[CommandWords], CommandWords]) -> str
 
 
 def count_variables(words: CommandWords) -> int:
-    """Return how many words set variables before the program begins."""
     return next((at for at, word in enumerate(words) if not _VARIABLE.fullmatch(word)), len(words))
 
 
@@ -70,7 +68,6 @@ def join_parts(parts: Iterable[CommandPart]) -> str:
 
 
 def join_commands(commands: Iterable[str]) -> str:
-    """Return one command that runs all of some and fails if any fails."""
     return join_parts(part for command in commands for part in split_command(command))
 
 
@@ -96,7 +93,6 @@ def find_part(parts: Iterable[CommandPart], path: str) -> CommandPart | None:
 
 
 def list_part_folders(command: str) -> tuple[str, ...]:
-    """Return the folders in which the parts of a command start, each with a slash at its end."""
     return tuple(dict.fromkeys(part.folder for part in split_command(command) if part.folder))
 
 

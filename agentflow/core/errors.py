@@ -46,13 +46,11 @@ class AgentflowError(Exception):
 
 
 def describe_os_error(error: OSError) -> str:
-    """Return the operating system's message and the name of the file."""
     place = f": {error.filename}" if error.filename else ""
     return f"{error.strerror or error}{place}"
 
 
 def advise_on_os_error(error: OSError, otherwise: str = "") -> str:
-    """Return advice for a person about a file that could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "free some disk space, then run the command again; what was done so far is kept"
     return otherwise

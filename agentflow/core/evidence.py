@@ -272,14 +272,12 @@ FinishedRun = Evidence | Try | Execution
 
 
 def describe_end(run: FinishedRun) -> str:
-    """Return how a command ended, in words."""
     if run.timed_out:
         return "timed out"
     return "killed" if run.exit_code is None else f"exit {run.exit_code}"
 
 
 def describe_counts(tests: TestCounts) -> str:
-    """Return how many tests passed, failed and so on, without what there was none of."""
     broken = "error" if tests.errors == 1 else "errors"
     numbers = (tests.passed, tests.failed, tests.errors, tests.skipped)
     words = ("passed", "failed", broken, "skipped")
@@ -290,7 +288,6 @@ def describe_counts(tests: TestCounts) -> str:
 def describe_result(
     run: FinishedRun, tests: TestCounts | None, tries: Sequence[FinishedRun] = (), flaky: Sequence[str] = ()
 ) -> str:
-    """Return the result of a command in words: its end, its tests, and the earlier tries on the same tree."""
     parts = [f"{describe_end(run)} after {run.seconds:.0f} s" if run.timed_out else describe_end(run)]
     parts += [describe_counts(tests)] if tests and not run.timed_out else []
     before = ", ".join(describe_end(each) for each in tries)
@@ -300,7 +297,6 @@ def describe_result(
 
 
 def summarize_evidence(evidence: Evidence) -> str:
-    """Return the result of a recorded command in a few words."""
     return describe_result(evidence, evidence.tests, evidence.tries, evidence.flaky)
 
 
@@ -334,7 +330,6 @@ class Reads(Record):
     """The reason why `opened` may lack some files."""
 
     def join(self, other: "Reads") -> "Reads":
-        """Return what was read in two runs."""
         return Reads(
             by_code=self.by_code | other.by_code,
             opened=self.opened | other.opened,
@@ -378,7 +373,6 @@ class CheckRun(Record):
 
     @property
     def green(self) -> bool:
-        """Return whether the check ran and reported nothing wrong."""
         is_done = self.evidence is not None and self.evidence.exit_code == 0
         only_counted = self.counts if not self.outcomes else None
         counted_red = only_counted is not None and only_counted.failed + only_counted.errors > 0
@@ -390,7 +384,6 @@ class CheckRun(Record):
 
     @property
     def execution(self) -> Execution:
-        """The command of a check that ran."""
         assert self.ran is not None
         return self.ran
 

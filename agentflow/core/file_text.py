@@ -76,7 +76,6 @@ def has_wide_letters(content: bytes) -> bool:
 
 
 def find_declared_encoding(text: str) -> str | None:
-    """Return the encoding that the first lines of a text name, if ASCII is a part of it."""
     named = _DECLARED.search(text[:_HEAD])
     name = (named[1] or named[2]).lower() if named else UTF8
     try:

@@ -182,7 +182,6 @@ class FindingKind(Worded):
     def of(
         self, *subjects: str, check: CheckName | None = None, path: str = "", line: int | None = None
     ) -> "Finding":
-        """Return the finding that says this."""
         return Finding(kind=self, check=check, path=path, line=line, subjects=subjects)
 
     def about(
@@ -194,7 +193,6 @@ class FindingKind(Worded):
 
 
 def format_span(path: str, line: int | None, end: int | None = None) -> str:
-    """Return lines as people write them: `pager/core.py:12-14`."""
     return path + (f":{line}" if line is not None else "") + (f"-{end}" if end and end > (line or 0) else "")
 
 

@@ -59,7 +59,6 @@ def begin_run(head: RunOpened, earlier: Run | None) -> Run:
 
 
 def advance(run: Run, entry: RunEntry) -> Run:
-    """Return the run after one more entry."""
     match entry:
         case RunOpened():
             after = begin_run(entry, None)
@@ -96,7 +95,6 @@ def advance(run: Run, entry: RunEntry) -> Run:
 def _apply_change(
     run: Run, entry: RunPaused | PauseAnswered | RunStopped | HandedOver | HistoryCompacted | RunClosed
 ) -> Run:
-    """Return the run after a pause, a handover, a compaction or its end."""
     match entry:
         case HistoryCompacted():
             return apply_compaction(run, entry)
@@ -219,12 +217,10 @@ def _with_message(run: Run, message: Message, **changes: Any) -> Run:
 
 
 def _head_size(head: RunOpened) -> int:
-    """Return how many characters of system prompt and tools every request has."""
     return len(head.system) + sum(len(encode(tool)) for tool in head.tools)
 
 
 def apply_compaction(run: Run, entry: HistoryCompacted) -> Run:
-    """Return the run with its history shortened as an entry describes."""
     head = run.head.replace(tools=entry.tools) if entry.tools else run.head
     messages = _rewrite_messages(run.messages, entry)
     size = run.size if entry.is_empty else _head_size(head) + sum(map(measure_message, messages))

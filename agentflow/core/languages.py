@@ -177,6 +177,7 @@ LANGUAGES: tuple[Language, ...] = (
                 reason="clippy settings",
             ),
         ),
+        tests=("{tests,*_test,*_tests}.rs",),
         settings=("{,.}clippy.toml", ".config/nextest.toml"),
         made=("target",),
     ),
@@ -211,11 +212,12 @@ LANGUAGES: tuple[Language, ...] = (
         settings=("phpunit*.xml{,.dist}", "phpunit.dist.xml", "phpstan.neon*"),
         caches=(".phpunit.cache", ".phpunit.result.cache"),
     ),
-    Language(name="C", suffixes=(".c", ".h")),
+    Language(name="C", suffixes=(".c", ".h"), tests=("{test,tests,test_*,*_test,*_tests}.{c,h}",)),
     Language(
         name="C++",
         suffixes=(".cc", ".cpp", ".hpp"),
-        manifests=("CMakeLists.txt",),
+        manifests=("CMakeLists.txt", "meson.build"),
+        tests=("{test,tests,test_*,*_test,*_tests,*_unittest}.{cc,cpp,hpp}",),
         settings=("CTestConfig.cmake", "CTestCustom.cmake"),
     ),
     Language(
@@ -259,7 +261,6 @@ SOURCES = frozenset(_BY_SUFFIX)
 
 
 def find_language(path: str) -> Language | None:
-    """Return the language that a file is written in, by its ending."""
     return _BY_SUFFIX.get(_get_suffix(path))
 
 
@@ -271,7 +272,6 @@ def _get_suffix(path: str) -> str:
 
 
 def gather(values: Callable[[Language], Iterable[str]]) -> tuple[str, ...]:
-    """Return the values of all languages, each once, in the order of the table."""
     return tuple(dict.fromkeys(value for language in LANGUAGES for value in values(language)))
 
 
@@ -304,7 +304,6 @@ def _test_pattern() -> re.Pattern[str]:
 
 
 def is_test_path(path: str) -> bool:
-    """Return whether a file is one of tests, by its name and folders."""
     return _test_pattern().fullmatch(path) is not None
 
 
@@ -318,7 +317,6 @@ _DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
 
 
 def is_document_path(name: str) -> bool:
-    """Return whether a path is that of text for people."""
     path = PurePosixPath(name)
     is_top = len(path.parts) == 1 and (path.suffix or path.name.isupper())
     is_named = _DOCUMENT_NAME.fullmatch(path.stem) and path.suffix in {*_DOCUMENT_ENDINGS, ".txt", ""}
@@ -327,5 +325,4 @@ def is_document_path(name: str) -> bool:
 
 
 def is_source(path: str) -> bool:
-    """Return whether a file is a program, by its ending."""
     return _get_suffix(path) in SOURCES

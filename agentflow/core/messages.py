@@ -238,7 +238,6 @@ DEFAULT_ROOM = ContextLimits()
 
 
 def measure_message(message: Message) -> int:
-    """Return the characters of a message."""
     return sum(map(measure_part, message.parts))
 
 

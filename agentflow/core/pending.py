@@ -78,7 +78,6 @@ class Answer(Record):
 
 
 def tell_decision(pending_id: str, answer: Answer) -> str:
-    """Return in one line who decided what about a call."""
     verb = "approved" if answer.approved else "denied"
     why = "; ".join(filter(None, (answer.text, answer.comment)))
     edited = " with another input" if any(answer.list_edits()) else ""
@@ -145,7 +144,6 @@ class Pending(Record):
 
     @property
     def default(self) -> str:
-        """The letter of the default option."""
         return str(self.input.get("recommended", "A")) if self.kind is PendingKind.ESCALATION else "A"
 
     @property
@@ -159,7 +157,6 @@ class Pending(Record):
         return f"{PendingKind.APPROVAL if self.kind in APPROVED else self.kind} {self.id}"
 
     def tell_what_waits(self) -> str:
-        """Return in one line what a person decides, and the command's word for it."""
         if self.kind is PendingKind.SURFACE:
             return f"changed tests or check settings (approve {self.id})"
         if self.kind is not PendingKind.APPROVAL:
@@ -169,7 +166,6 @@ class Pending(Record):
         return f"{verb} {subject} (approve {self.id})".replace("  ", " ")
 
     def tell_how_to_decide(self, task_id: str) -> str:
-        """Return the command with which a person decides."""
         if self.kind in APPROVED:
             name = " --by NAME" if self.needed > 1 else ""
             return f"agentflow approve {self.id}{name}, or agentflow deny {self.id} --reason R"
@@ -271,7 +267,6 @@ class Consent(StrEnum):
 
 
 def decide_now(consent: Consent, pending: Pending) -> Answer | None:
-    """Return the decision that needs no person, or None where a person has to decide."""
     if consent is Consent.SUSPEND:
         return None
     if pending.kind is PendingKind.SURFACE:
@@ -329,7 +324,6 @@ def to_letter(place: int) -> str:
 
 
 def _find_letter(options: tuple[str, ...], said: str) -> str | None:
-    """Return the letter of the option that a text, a letter or a number stands for."""
     letters = [to_letter(place) for place in range(len(options))]
     named = {str(number): letter for number, letter in enumerate(letters, 1)}
     named |= {letter: letter for letter in letters}

@@ -23,7 +23,6 @@ class Record(msgspec.Struct, metaclass=_Frozen):
 
 
 def copy_shared(source: Record, kind: type[Record]) -> dict[str, Any]:
-    """Return the fields of a record that another type has too."""
     return {
         name: getattr(source, name) for name in source.__struct_fields__ if name in kind.__struct_fields__
     }
@@ -35,7 +34,6 @@ def encode(value: object) -> bytes:
 
 
 def to_builtins(value: object) -> Any:
-    """Return a record as dicts, lists and scalars, as its file gives it back."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 

@@ -81,7 +81,6 @@ class Role(Record):
         return tuple(name.removeprefix(HANDOFF) for name in listed if name.startswith(HANDOFF))
 
     def place(self, key: str) -> str:
-        """Return file and line of a key, as errors name it."""
         line = self.lines.get(key)
         return self.source if line is None else f"{self.source}:{line}"
 
@@ -89,7 +88,6 @@ class Role(Record):
         return tuple(rule for rule in self.tools if rule.tool == tool)
 
     def list_rules_in(self, tool: str, category: str) -> tuple[ToolRule, ...]:
-        """Return the rules about a tool, by its name and by its category."""
         return (*self.list_rules(tool), *self.list_rules(category))
 
 
@@ -300,7 +298,6 @@ def find_overlaps(plan: Plan) -> Iterator[tuple[int, int]]:
 
 
 def _find_needed(plan: Plan) -> dict[int, set[int]]:
-    """Return the steps that have to come before each step."""
     needed = {number: set(_declare(number, step)) for number, step in enumerate(plan.steps, 1)}
     for (first, one), (second, other) in combinations(enumerate(plan.steps, 1), 2):
         if _may_touch(one, other):

@@ -159,5 +159,4 @@ class Classification(Record):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """All reasons and hints, for programs."""
         return (*self.decided, *self.hints, *(f"ambiguity: {name}" for name in self.ambiguities))

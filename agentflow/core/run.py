@@ -341,7 +341,6 @@ class Run(Record):
         return (*self.replaced, *self.messages)
 
     def mentions(self, text: str) -> bool:
-        """Return whether a text stands in the conversation."""
         results = (
             part for message in self.messages for part in message.parts if isinstance(part, ToolResult)
         )
@@ -351,7 +350,6 @@ class Run(Record):
 
     @property
     def tokens(self) -> int:
-        """The estimated tokens of the next request."""
         return ceil(self.size * self.rate)
 
     @property

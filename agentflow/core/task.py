@@ -478,7 +478,6 @@ class TaskState(Record):
         return {key: getattr(place, key) for key, place in places.items() if hasattr(place, key)}
 
     def to_fields(self) -> dict[str, Any]:
-        """Return the state as plain data, as it is stored."""
         fields: dict[str, Any] = to_builtins(self)
         return fields | {key: value for part in PARTS for key, value in fields.pop(part).items()}
 
@@ -489,7 +488,6 @@ class TaskState(Record):
 
     @property
     def decisions(self) -> list[dict[str, Any]]:
-        """What was decided about calls and questions, as plain data."""
         return [{"id": name, **to_builtins(answer)} for name, answer in self.waiting.answers.items()]
 
     @property
@@ -536,7 +534,6 @@ class TaskState(Record):
 
     @property
     def reads_only(self) -> bool:
-        """Return whether the task's route changes nothing."""
         return bool(self.routing.steps) and Phase.IMPLEMENTATION not in self.routing.steps
 
     @property

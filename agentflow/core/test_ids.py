@@ -1,5 +1,6 @@
 """Ids of tests, as pytest and unittest give them: the file, the module and the function that each names."""
 
+import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -11,10 +12,11 @@ _UNLOADED = "unittest.loader._FailedTest."
 _FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
 _WHOLE_FILES = frozenset({*PYTHON.suffixes, *SCRIPTS})
 """Endings of files that stand for all of their tests where they cannot be loaded."""
+_MARKS = (".", "::", "$")
+"""What stands behind the name of a module or class in the id of a test."""
 
 
 def get_test_file(test: str) -> str:
-    """Return the file that the id of a test names."""
     return test.partition("::")[0]
 
 
@@ -30,7 +32,6 @@ def get_test_place(test: str) -> str:
 
 
 def get_test_function(test: str) -> str:
-    """Return the function of a test, without its case."""
     return re.split(r"::|\.", test.partition("[")[0])[-1]
 
 
@@ -72,7 +73,6 @@ def match_cases(
 
 
 def _group_cases(tests: Iterable[str]) -> dict[str, set[str]]:
-    """Return the cases of each function that has some."""
     found = defaultdict[str, set[str]](set)
     for test in tests:
         function, bracket, _ = test.partition("[")
@@ -93,17 +93,27 @@ def find_id_prefix(test: str) -> str | None:
     return f"{test}::" if f".{last}" in _WHOLE_FILES and "::" not in test else None
 
 
+def find_beside(tests: Collection[str], known: Collection[str]) -> frozenset[str]:
+    """Return the known tests in the classes, modules or groups of some; none where these are most of all."""
+    groups = set(map(_cut_name, tests))
+    found = frozenset(test for test in known if _cut_name(test) in groups)
+    return found if len(tests) < len(found) <= len(known) / 2 else frozenset()
+
+
+def _cut_name(test: str) -> str:
+    mark = next((each for each in (" > ", "::") if each in test), ".")
+    return test.partition("[")[0].rpartition(mark)[0]
+
+
 def list_module_names(path: str) -> list[str]:
-    """Return the names under which a Python file may be imported."""
-    parts = path.removesuffix(".py").split("/")
+    parts = posixpath.splitext(path)[0].split("/")
     return [".".join(parts[place:]) for place in range(len(parts))]
 
 
 def is_test_in(test: str, paths: Iterable[str]) -> bool:
-    """Return whether one of these files has a test."""
     return any(
         get_test_file(test) == path
-        or any(test.startswith(f"{module}.") for module in list_module_names(path))
+        or test.startswith(tuple(f"{module}{mark}" for module in list_module_names(path) for mark in _MARKS))
         for path in paths
     )
 
@@ -115,7 +125,6 @@ def may_be_test_in(test: str, paths: Collection[str]) -> bool:
 
 
 def find_test_files(paths: Iterable[str], tests: Iterable[str]) -> dict[str, str]:
-    """Return the file of each test, as far as its id tells."""
     modules = defaultdict[str, dict[str, str]](dict)
     for path in paths:
         if path.endswith(".py"):

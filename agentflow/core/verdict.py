@@ -183,7 +183,6 @@ def pick_survivors(mutants: Iterable[MutantResult]) -> tuple[MutantResult, ...]:
 
 
 def count_mutants(mutants: Iterable[MutantResult]) -> dict[str, Any]:
-    """Return how many mutants were tried and killed, and those that survived, for programs."""
     found = list(mutants)
     survived = [each for each in found if each.is_unnoticed]
     killed = sum(each.outcome is MutantEnd.KILLED for each in found)

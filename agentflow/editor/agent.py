@@ -34,11 +34,11 @@ from agentflow.core.run import ReplyReceived, RunEntry, RunPaused
 from agentflow.core.task import GateStatus, Phase, Status
 from agentflow.core.tool import Category, Effect, Subject, Tool, list_edits
 from agentflow.mcp.own_command import EndedCommand, run_own_command
-from agentflow.parse import decode, decode_or_none
+from agentflow.parse import decode_or_none
 from agentflow.redact import make_visible, to_one_line
 from agentflow.routing.classify import QUESTION
 from agentflow.settings import load_settings
-from agentflow.store.journal import read_numbered_lines
+from agentflow.store.journal import read_run_entries
 from agentflow.store.reading import find, load_events, parse_event
 from agentflow.store.sessions import SavedSession, create_session, find_session, load_sessions, save_session
 from agentflow.tools.registry import make_standard_toolbox
@@ -193,9 +193,7 @@ def _find_call(folder: Path, run: int, call_id: str) -> ToolCall | None:
 
 def _read_entries(folder: Path, names: str, *signs: bytes) -> Iterator[RunEntry]:
     for path in (folder / "runs").glob(names):
-        for number, line in read_numbered_lines(path):
-            if all(sign in line for sign in signs):
-                yield decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
+        yield from read_run_entries(path, *signs)
 
 
 _VIA = "in the editor"
@@ -405,7 +403,7 @@ class EditorAgent:
         is_resumed = text == f"/{_RESUME}"
         is_answer = before and before.state.pending and before.state.pending[0].kind not in APPROVED
         if before and is_answer and not is_resumed:
-            answer_question(chat.git.root, before.state.task_id, (text,))
+            answer_question(chat.git, before.folder, (text,))
         if before and (is_answer or is_resumed):
             ended = await self._run(chat, ("resume", before.state.task_id))
         else:
@@ -466,21 +464,20 @@ class EditorAgent:
             said = "Nothing was changed. Say in the next message what should be different; "
             await self._say(chat, f"\n{said}`/{_RESUME}` shows the plan again.\n")
             return False
-        answer_question(chat.git.root, task_id, (item.default,))
+        answer_question(chat.git, find(chat.git.root, task_id), (item.default,))
         await self._switch(chat, _MODE, _CHANGE)
         return True
 
     async def _settle(self, chat: _Chat, last: Snapshot) -> bool:
         """Ask the person about everything that a task waits for; False where something stays undecided."""
         for item in last.state.pending:
-            if item.kind is PendingKind.SURFACE or item.kind in APPROVED:
+            if item.kind in APPROVED:
                 takes_form = item.kind is PendingKind.SURFACE or item.needed > 1
                 ask = self._ask_by_form if takes_form else self._ask_about_call
                 decision = await ask(chat, last, item)
                 if decision is None:
                     return False
-                home, seen = chat.git.root, item.identity
-                made = decide_approval(home, item.id, decision, task_id=last.state.task_id, seen=seen)
+                made = decide_approval(chat.git, last.folder, item.id, decision, seen=item.identity)
                 if made.approvals_left:
                     how = item.tell_how_to_decide(last.state.task_id)
                     await self._say(chat, f"\n{made.tell()}, in a terminal: `{how}`\n")
@@ -494,7 +491,7 @@ class EditorAgent:
             if not all(words):
                 await self._say(chat, "\nAnswer in the next message.")
                 return False
-            answer_question(chat.git.root, last.state.task_id, [word for word in words if word])
+            answer_question(chat.git, last.folder, [word for word in words if word])
         return True
 
     async def _ask_about_call(self, chat: _Chat, _last: Snapshot, item: Pending) -> Answer | None:

@@ -53,7 +53,6 @@ class Chain:
         return any(hook.scope for hook in self.hooks)
 
     def activate(self, scopes: Iterable[str]) -> "Chain":
-        """Return the same hooks with other active scopes."""
         return Chain(self.hooks, scopes, self._spent)
 
     def has(self, point: Point) -> bool:
@@ -97,7 +96,6 @@ def _select(hooks: tuple[Hook, ...], event: HookEvent) -> list[Hook]:
 
 
 def is_for(hook: Hook, event: HookEvent) -> bool:
-    """Return whether a hook is asked about an event of its point."""
     condition = hook.body.condition if isinstance(hook.body, Script) else None
     return is_match(hook.matcher, event) and is_condition_met(condition, event)
 

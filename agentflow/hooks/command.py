@@ -45,7 +45,6 @@ class HookAnswer(Record):
 
 
 def read_output(hook: Hook, said: ProgramOutput) -> HookAnswer:
-    """Return what a script's exit code and output mean at its point."""
     if said.timed_out:
         return HookAnswer(trouble="did not end in time", broken=True)
     text = said.stdout.decode("utf-8", "replace").removeprefix("\ufeff").strip()
@@ -120,7 +119,6 @@ class ScriptAnswer(Record):
 
 
 def join_texts(first: str | None, second: str | None) -> str | None:
-    """Return two texts as one, or None if there is none."""
     return "\n".join(part for part in (first, second) if part) or None
 
 
@@ -272,7 +270,6 @@ class ScriptRun(Record):
 def fire_script(
     hook: Hook, script: Script, event: HookEvent, cancelled: Callable[[], bool] = lambda: False
 ) -> ScriptRun:
-    """Run a script on an event and wait for it."""
     command, begin = _build_command(hook, script, event), time.monotonic()
     if problem := _find_change(script, event.scene.cwd):
         return ScriptRun(answer=HookAnswer(trouble=problem, broken=True), environment=command.env)
@@ -343,7 +340,6 @@ def _is_own(root: Path, file: str) -> bool:
 
 
 def encode_event(event: HookEvent) -> bytes:
-    """Return what a script reads on stdin: one JSON object."""
     scene, actor = event.scene, event.scene.actor
     said: dict[str, Any] = {
         "session_id": scene.task_id,

@@ -43,7 +43,6 @@ def is_match(matcher: str, event: HookEvent) -> bool:
 
 
 def may_see(hook: Hook, tool: Tool) -> bool:
-    """Return whether a hook may be asked before a call of a tool."""
     condition = hook.body.condition if isinstance(hook.body, Script) else None
     is_about = condition is None or parse_condition(condition, "if").tool in list_rule_kinds(tool)
     return hook.point is Point.PRE_TOOL_USE and is_name_match(hook.matcher, tool.name) and is_about

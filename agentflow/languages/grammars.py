@@ -225,7 +225,6 @@ class SyntaxTree(Record):
 
 
 def parse_source(path: str, text: str, query: str = "") -> SyntaxTree | None:
-    """Return the tree of a file, or None where no grammar reads it."""
     grammar = find_grammar(path)
     if grammar is None:
         return None

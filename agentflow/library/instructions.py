@@ -26,8 +26,10 @@ _CODE = regex(r"(`+).+?\1", re.DOTALL)
 _IMPORT = regex(r"(?<![\w@`/.-])@([\w./-]*\w)")
 
 
-def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instruction, ...]:
-    """Return the instructions at the root, then those of folders among `files`, the nearest last."""
+def load_instructions(
+    workspace: Workspace, files: Iterable[str], learnings: Iterable[str] = ()
+) -> tuple[Instruction, ...]:
+    """Return the instructions at the root, of folders among `files`, the nearest last, and learnings."""
     known: dict[str, Instruction] = {}
     for path in _ROOT:
         _take(workspace, path, "", _MAX_HOPS, known)
@@ -38,6 +40,8 @@ def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instr
     places = [(path.count("/"), *path.rpartition("/")[::2]) for path in nested]
     for _, folder, name in sorted(places, key=lambda place: (*place[:2], _NAMES.index(place[2]))):
         _take(workspace, f"{folder}/{name}", folder, _MAX_HOPS, known)
+    for path in learnings:
+        _take(workspace, path, "", 0, known)
     return tuple(known.values())
 
 

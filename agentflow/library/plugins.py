@@ -48,12 +48,6 @@ _UNUSED_FILES = (".lsp.json", "settings.json", "output-styles", "bin", "themes",
 """Parts of a plugin that other tools read and agentflow ignores."""
 
 
-class PluginServers(Record):
-    plugin: str
-    root: Path
-    path: Path
-
-
 class Plugin(Record):
     name: str
     root: Path
@@ -64,7 +58,7 @@ class Plugin(Record):
     skills: tuple[Path, ...] = ()
     commands: tuple[Path, ...] = ()
     hooks: tuple[Path, ...] = ()
-    servers: tuple[PluginServers, ...] = ()
+    servers: tuple[Path, ...] = ()
     unused: tuple[str, ...] = ()
 
     @property
@@ -94,10 +88,7 @@ def read_plugin(root: Path, origin: str) -> Plugin:
         commands=paths.list_texts("commands", said.commands),
         skills=paths.list_skills(said.skills),
         hooks=paths.list_files("hooks", "hooks/hooks.json", said.hooks),
-        servers=tuple(
-            PluginServers(plugin=said.name, root=root, path=path)
-            for path in paths.list_files("mcpServers", SERVERS, said.servers)
-        ),
+        servers=paths.list_files("mcpServers", SERVERS, said.servers),
         unused=unused,
     )
 
@@ -161,17 +152,6 @@ def _to_names(named: str | Iterable[str]) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else tuple(named)
 
 
-def count_parts(plugin: Plugin) -> dict[str, int]:
-    """Return how many of each kind a plugin brings; of hooks and servers, how many files."""
-    return {
-        "agent": len(plugin.agents),
-        "skill": len(plugin.skills),
-        "command": len(plugin.commands),
-        "hook file": len(plugin.hooks),
-        "server": sum(len(describe_plugin_servers(each.path)) for each in plugin.servers),
-    }
-
-
 def hash_files(root: Path) -> dict[str, str]:
     """Return the SHA-256 of every file by path. Raises InvalidFile for links out of it and for too much."""
     found: dict[str, str] = {}
@@ -195,21 +175,6 @@ def _walk(root: Path) -> Iterator[Path]:
             if path.is_symlink() and (path.is_dir() or not path.resolve().is_relative_to(top)):
                 raise InvalidFile(str(path), "is a link to a folder" if path.is_dir() else _LINKED)
         yield from (Path(inside, name) for name in sorted(files) if name not in _SKIPPED)
-
-
-def describe_plugin_servers(path: Path) -> dict[str, str]:
-    """Return the MCP servers of a plugin's file with what each starts or asks. Raises InvalidFile."""
-    top = decode(dict[str, Any], require_content(path), str(path))
-    named = top.get("mcpServers", {} if path.name == PurePosixPath(PLUGIN_MANIFEST).name else top)
-    if not isinstance(named, dict):
-        raise InvalidFile(str(path), "mcpServers: must be an object of servers")
-    found = dict[str, str]()
-    for name, entry in named.items():
-        said = entry if isinstance(entry, dict) else {}
-        words = said.get("args")
-        command = " ".join(map(str, (said.get("command", ""), *(words if isinstance(words, list) else ()))))
-        found[str(name)] = str(said.get("url") or command.strip() or "nothing")
-    return found
 
 
 class InstalledPlugin(Record):

@@ -192,7 +192,6 @@ def _to_role(head: RoleHead, prompt: str, file: _File, calls: int) -> Role:
 
 
 def list_subagents(roles: tuple[Role, ...]) -> tuple[Role, ...]:
-    """Return the roles that play no part of the pipeline, by name."""
     return tuple(sorted((role for role in roles if role.part is None), key=lambda role: role.name))
 
 

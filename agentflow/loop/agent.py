@@ -150,7 +150,6 @@ def note(agent: Agent, run: Run, entry: RunEntry) -> Run:
 
 
 def add_notice(agent: Agent, run: Run, text: str, notice: Notice) -> Run:
-    """Add a user message from the program."""
     message = Message(speaker=Speaker.USER, parts=(Text(text=text),))
     return note(agent, run, MessageAdded(message=message, notice=notice))
 

@@ -169,7 +169,6 @@ async def compact(agent: Agent, run: Run, trigger: CompactionTrigger = Compactio
 
 
 def add_recall(tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """Return tools with the one that reads archived results, by name."""
     found = {tool.name: tool for tool in (*tools, to_spec(RECALL))}
     return tuple(found[name] for name in sorted(found))
 

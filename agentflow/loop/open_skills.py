@@ -22,7 +22,6 @@ _ALLOWED = regex(r'<skill name="[^"\n]*" allowed-tools="(?P<tools>[^"\n]*)">')
 
 
 def mark_skill(name: str, allowed: tuple[str, ...] = ()) -> str:
-    """Return the line with which the text of a skill begins."""
     tools = f' allowed-tools="{_quote(" ".join(allowed))}"' if allowed else ""
     return f"{_begin(name)}{tools}>"
 

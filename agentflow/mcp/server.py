@@ -23,6 +23,7 @@ from agentflow.mcp.own_command import EndedCommand, TellLine, run_own_command
 from agentflow.parse import decode_or_none
 from agentflow.redact import make_visible
 from agentflow.settings import ASKED_BY
+from agentflow.workspace.git import Git
 
 _READS = ToolAnnotations(read_only_hint=True)
 _DECIDES = ToolAnnotations(destructive_hint=True)
@@ -33,7 +34,9 @@ _MANY_ROUNDS = "2026-07-28"
 class WaitingItem(Record):
     """What a task waits for, as a person who decides on it sees it."""
 
-    task_id: str
+    git: Git
+    folder: Path
+    """Of the task."""
     pending_id: str
     shown: str
     """Empty once it is decided."""
@@ -87,7 +90,7 @@ def _add_work(server: MCPServer[Any], root: Path, approvals: ApprovalDoor) -> No
                 approvals.decide(item, said)
         except AgentflowError as error:
             raise ToolError(make_visible("\n".join(filter(None, (str(error), error.hint))))) from None
-        words = ("resume", "--json", item.task_id)
+        words = ("resume", "--json", item.folder.name)
         return _require(await run_own_command(root, words, on_progress=_teller(ctx)))
 
     @server.tool()
@@ -98,7 +101,7 @@ def _add_work(server: MCPServer[Any], root: Path, approvals: ApprovalDoor) -> No
 
 
 async def _ask_person(ctx: Context[Any, Any], item: WaitingItem) -> Answer | InputRequiredResult:
-    pending_id, asked = item.pending_id, f"{item.task_id}/{item.seen}"
+    pending_id, asked = item.pending_id, f"{item.folder.name}/{item.seen}"
     waits = f"{pending_id} waits for a person"
     how = f"agentflow approve {pending_id}, or agentflow deny {pending_id} --reason R, then the tool `resume`"
     able = ctx.client_capabilities.elicitation if ctx.client_capabilities else None

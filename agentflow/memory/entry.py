@@ -51,15 +51,8 @@ class MemoryEntry(Record):
 
 
 class Hit(Record):
-    """An entry that a search found, and by which rank of which list."""
+    """An entry that a search found."""
 
     entry: MemoryEntry
-    by_meaning: int | None = None
-    shared: tuple[str, ...] = ()
-    """The words of the search that it has too."""
-
-    @property
-    def why(self) -> str:
-        words = f"words: {', '.join(self.shared[:5])}" if self.shared else ""
-        near = f"meaning: nearest {self.by_meaning}" if self.by_meaning else ""
-        return "; ".join(filter(None, (words, near)))
+    why: str = ""
+    """The words that it shares with the search, and its place by meaning."""

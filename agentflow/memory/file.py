@@ -3,11 +3,9 @@
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import islice
-from math import log
+from contextlib import AbstractContextManager, contextmanager
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, Self
 
 from agentflow.core.errors import ConfigError, ModelError
 from agentflow.core.record import to_builtins
@@ -28,31 +26,30 @@ _MOST_CHARS = 4_000
 """Of one text."""
 _FUSED = 60
 """The constant of reciprocal rank fusion."""
-_BY_MEANING = 0.5
-"""The weight of the list by meaning; that of a hit by words is its share of what was searched for."""
 _DEEP = 40
 """Places of each list that are fused."""
+_OF_KIND = "kind0{}".format
+"""Makes a term that no text has, so that the index itself finds the entries of a kind."""
 _MOVE = "move it away: the next task begins a new one"
-_VERSION = 3
-_FIELDS = tuple(name for name in MemoryEntry.__struct_fields__ if name != "id")
+_FIELDS = MemoryEntry.__struct_fields__
 _TABLES = """
 create table entries (
-  id integer primary key autoincrement, key text unique not null, kind text not null, text text not null,
-  at text not null, by text not null, gist text not null, task text not null, evidence text not null,
-  command text not null, exit_code integer, against text not null, terms text not null, coded integer not null
+  id integer primary key autoincrement, key unique, kind, text, at, by, gist, task, evidence, command,
+  exit_code, against, coded
 );
 create index by_kind on entries (kind, at);
 create index by_task on entries (task);
 create index uncoded on entries (id) where not coded and kind != 'message';
-create virtual table words using fts5 (terms, content='entries', content_rowid='id', detail=none);
+create virtual table words using fts5 (terms, detail=none);
 create table replaced (key text primary key) without rowid;
-create table counts (term text primary key, entries integer not null) without rowid;
 create table codes (block integer primary key, codes blob not null);
-create table coder (model text not null)
+create table coder (model);
+pragma user_version = 4
 """
+_VERSION = 4
 
 
-class MemoryFile:
+class MemoryFile(AbstractContextManager["MemoryFile"]):
     """An open memory; several processes may have it open at once."""
 
     def __init__(self, path: Path, meaning: Callable[[], Meaning | None]) -> None:
@@ -81,15 +78,11 @@ class MemoryFile:
                 with self._write():
                     for statement in _TABLES.split(";\n") if self._get_version() == 0 else ():
                         self._sql.execute(statement)
-                    self._sql.execute(f"pragma user_version = {_VERSION}")
             if self._get_version() != _VERSION:
                 raise ConfigError(f"{self._path} was written by another version of agentflow", hint=_MOVE)
 
     def _get_version(self) -> int:
         return int(self._sql.execute("pragma user_version").fetchone()[0])
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._sql.close()
@@ -113,51 +106,29 @@ class MemoryFile:
                 raise
             self._sql.execute("commit")
 
-    def keep(self, entry: MemoryEntry) -> MemoryEntry:
-        """Keep what a person says now, also what they replaced before, and return it as it is kept."""
-        with self._write():
-            self._sql.execute("delete from replaced where key = ?", (entry.key,))
-        self.add((entry,))
-        return self._select("key = ?", entry.key)[0]
-
     def add(self, entries: Iterable[MemoryEntry]) -> None:
-        """Keep entries without secrets, each in place of what has its key; not what a person replaced."""
+        """Keep entries without secrets, each in place of what has its key.
+
+        What a person replaced is kept only where a person says it once more.
+        """
+        replaced = "select 1 from replaced where key = ?"
         with self._write():
             for entry in entries:
-                if not self._sql.execute("select 1 from replaced where key = ?", (entry.key,)).fetchone():
-                    earlier = self._select("key = ?", entry.key)
-                    self._drop(earlier)
-                    self._insert(entry, earlier[0].id if earlier else None)
+                is_said = entry.kind is EntryKind.LEARNING and entry.by == PERSON
+                if is_said or not self._sql.execute(replaced, (entry.key,)).fetchone():
+                    earlier = self.list_entries(key=entry.key)
+                    self._insert(entry.replace(id=earlier[0].id) if earlier else entry)
 
-    def _insert(self, entry: MemoryEntry, number: int | None) -> None:
-        text = redact_prose(entry.text)[:_MOST_CHARS]
-        terms = " ".join((_to_kind_term(entry.kind), *list_terms(text)))
-        gist, command = redact_prose(entry.gist)[:_MOST_CHARS], redact_prose(entry.command)
-        row = to_builtins(entry.replace(text=text, gist=gist, command=command))
-        values = [row[name] for name in _FIELDS]
-        names, places = ", ".join(_FIELDS), ", ".join("?" * len(_FIELDS))
-        statement = f"insert into entries (id, {names}, terms, coded) values (?, {places}, ?, 0)"  # noqa: S608
-        made = self._sql.execute(statement, (number, *values, terms)).lastrowid
-        self._sql.execute("insert into words (rowid, terms) values (?, ?)", (made, terms))
-        self._count(terms, 1)
-
-    def _drop(self, entries: Iterable[MemoryEntry]) -> None:
-        for entry in entries:
-            (terms,) = self._sql.execute("select terms from entries where id = ?", (entry.id,)).fetchone()
-            drop = "insert into words (words, rowid, terms) values ('delete', ?, ?)"
-            self._sql.execute(drop, (entry.id, terms))
-            self._count(terms, -1)
-            self._sql.execute("delete from entries where id = ?", (entry.id,))
-            self._set_code(entry.id, bytes(CODE_BYTES))
-
-    def _count(self, terms: str, more: int) -> None:
-        """Keep how many entries have each term; the index would count them anew for each search."""
-        change = (
-            "insert into counts values (?, ?) on conflict do update set entries = entries + excluded.entries"
-        )
-        self._sql.executemany(change, ((term, more) for term in sorted({*terms.split()})))
-        if more < 0:
-            self._sql.execute("delete from counts where entries < 1")
+    def _insert(self, entry: MemoryEntry) -> None:
+        """Write an entry in place of the one with its id; zero gives it a new one."""
+        text, gist = (redact_prose(each)[:_MOST_CHARS] for each in (entry.text, entry.gist))
+        entry = entry.replace(text=text, gist=gist, command=redact_prose(entry.command))
+        row = {**to_builtins(entry), "id": entry.id or None, "coded": 0}
+        places = ", ".join(f":{name}" for name in row)
+        statement = f"insert or replace into entries ({', '.join(row)}) values ({places})"  # noqa: S608
+        number = self._sql.execute(statement, row).lastrowid
+        terms = " ".join((_OF_KIND(entry.kind), *list_terms(text)))
+        self._sql.execute("insert or replace into words (rowid, terms) values (?, ?)", (number, terms))
 
     def _code(self, meaning: Meaning) -> None:
         """Give codes to entries without one, the newest first; a task that only ends needs no model."""
@@ -183,53 +154,40 @@ class MemoryFile:
             for number, byte in enumerate(code):
                 blob[number * _BLOCK + place] = byte
 
-    def _select(self, where: str, *values: object, order: str = "id desc") -> tuple[MemoryEntry, ...]:
-        names = (*_FIELDS, "id")
-        statement = f"select {', '.join(names)} from entries where {where} order by {order}"  # noqa: S608
+    def list_entries(self, most: int = -1, /, **values: object) -> tuple[MemoryEntry, ...]:
+        """Return the entries with these values, the newest first; None is any value."""
+        chosen = f"select {', '.join(_FIELDS)} from entries where "  # noqa: S608
+        where = " and ".join(f"{name} = :{name}" for name in values if values[name] is not None) or "1"
         with self._tell_damage():
-            rows = self._sql.execute(statement, values).fetchall()
-            return tuple(fit(MemoryEntry, dict(zip(names, row, strict=True))) for row in rows)
+            rows = self._sql.execute(f"{chosen}{where} order by at desc, id desc limit {most}", values)
+            return tuple(fit(MemoryEntry, dict(zip(_FIELDS, row, strict=True))) for row in rows)
 
-    def list_entries(self, kind: EntryKind | None = None, most: int = -1) -> tuple[MemoryEntry, ...]:
-        """Return the entries of a kind or all, the newest first."""
-        return self._select("kind = ? or ?", kind or "", kind is None, order=f"at desc, id desc limit {most}")
-
-    def list_said(self, most: int, without: Iterable[str] = ()) -> tuple[MemoryEntry, ...]:
-        """Return the newest messages of the person, but for those of some tasks."""
-        apart = tuple(without)
-        where = f"kind = ? and by = ? and task not in ({', '.join('?' * len(apart))})"
-        order = f"at desc, id desc limit {most}"
-        return self._select(where, EntryKind.MESSAGE, PERSON, *apart, order=order)
-
-    def find(self, number: int) -> MemoryEntry | None:
-        """Return the entry of an id."""
-        return next(iter(self._select("id = ?", number)), None)
-
-    def forget(self, where: Mapping[str, object]) -> int:
+    def forget(self, **values: object) -> int:
         """Delete the entries with these values, so that the file does not hold them any more."""
-        condition = " and ".join(f"{name} = ?" for name in where) or "1"
         with self._write():
-            gone = self._select(condition, *where.values())
-            self._drop(gone)
-            self._replace(gone)
+            gone = self.list_entries(**values)
+            for entry in gone:
+                self._sql.execute("delete from words where rowid = ?", (entry.id,))
+                self._sql.execute("delete from entries where id = ?", (entry.id,))
+                self._set_code(entry.id, bytes(CODE_BYTES))
+                self._replace(entry)
             if gone:  # a deleted term stays in the index until it is merged
                 self._sql.execute("insert into words (words) values ('optimize')")
         with self._tell_damage():
             self._sql.execute("pragma wal_checkpoint(truncate)")
         return len(gone)
 
-    def _replace(self, entries: Iterable[MemoryEntry]) -> None:
-        """Have their task, if it goes on and ends again, not write them anew."""
-        keys = ((entry.key,) for entry in entries if entry.task)
-        self._sql.executemany("insert or ignore into replaced values (?)", keys)
+    def _replace(self, entry: MemoryEntry) -> None:
+        """Have its task, if it goes on and ends again, not write an entry anew."""
+        if entry.task:
+            self._sql.execute("insert or ignore into replaced values (?)", (entry.key,))
 
     def edit(self, entry: MemoryEntry, text: str) -> None:
         """Put a person's words in place of an entry's; no evidence speaks for or against them."""
-        known = {name: getattr(entry, name) for name in ("kind", "at", "task")}
+        known = {name: getattr(entry, name) for name in ("id", "kind", "at", "task")}
         with self._write():
-            self._drop((entry,))
-            self._replace((entry,))
-            self._insert(MemoryEntry(**known, text=text, by=PERSON, key=f"edited:{entry.id}"), entry.id)
+            self._replace(entry)
+            self._insert(MemoryEntry(**known, text=text, by=PERSON, key=f"edited:{entry.id}"))
 
     def weigh(self, task: str, ran: Mapping[str, tuple[str, int]]) -> None:
         """Mark the learnings of other tasks whose command has ended otherwise since, and clear such marks.
@@ -238,8 +196,8 @@ class MemoryFile:
         are told apart.
         """
         with self._write():
-            for one in self._select("command != '' and task != ?", task):
-                if one.command in ran:
+            for one in self.list_entries(kind=EntryKind.LEARNING):
+                if one.task != task and one.command in ran:
                     evidence, code = ran[one.command]
                     differs = (code == 0) != (one.exit_code == 0)
                     against = f"the same command ended with {code}: {evidence} of {task}" if differs else ""
@@ -253,58 +211,39 @@ class MemoryFile:
 
     def search(self, text: str, most: int = 5, *, kind: EntryKind | None = None) -> tuple[Hit, ...]:
         """Return the entries that fit a text best by words and by meaning, without those set aside."""
-        terms = dict.fromkeys(list_terms(text))
-        count = "select coalesce((select entries from counts where term = ?), 0)"
+        terms = frozenset(list_terms(text))
         with self._tell_damage():
-            counts = {term: self._sql.execute(count, (term,)).fetchone()[0] for term in terms}
-            words = self._rank_by_words(counts, kind)
+            words = self._rank_by_words(terms, kind)
             near = self._rank_by_meaning(text, kind)
-            shares = self._find_shares(counts, words) if near else dict.fromkeys(words, 1.0)
         scores = defaultdict[int, float](float)
-        for place, number in enumerate(words, 1):
-            scores[number] += shares[number] / (_FUSED + place)
-        for place, number in enumerate(near, 1):
-            scores[number] += _BY_MEANING / (_FUSED + place)
+        for place, number in enumerate(words, _FUSED):
+            scores[number] += words[number] / place
+        for place, number in enumerate(near, _FUSED):
+            scores[number] += 1 / place
         best = sorted(scores, key=lambda number: (-scores[number], -number))
-        found = (one for number in best for one in self._select("id = ? and against = ''", number))
-        return tuple(
-            Hit(
-                entry=one,
-                by_meaning=near.index(one.id) + 1 if one.id in near else None,
-                shared=find_shared(one.text, frozenset(terms)),
-            )
-            for one in islice(found, most)
+        found = (one for number in best for one in self.list_entries(id=number, against=""))
+        return tuple(Hit(entry=one, why=_explain(one, terms, near)) for one in islice(found, most))
+
+    def _rank_by_words(self, terms: frozenset[str], kind: EntryKind | None) -> dict[int, float]:
+        """Return the ids of entries by bm25, each with the share of the terms that it has.
+
+        The rarest terms are asked for until enough entries have them; one that more have, among the newest.
+        """
+        count = "select count(*) from (select 1 from words where words match ? limit ?)"
+        asked = (f'"{term}"' for term in terms)
+        counts = sorted((*self._sql.execute(count, (each, _MOST_ROWS)).fetchone(), each) for each in asked)
+        known = [(rows, each) for rows, each in counts if rows][:_MOST_TERMS]
+        if not known:
+            return {}
+        totals = accumulate(rows for rows, _ in known)
+        chosen = [each for (_, each), total in zip(known, totals, strict=True) if total <= _MOST_ROWS]
+        match = f"{'' if kind is None else f'{_OF_KIND(kind)} AND '}({' OR '.join(chosen)})"
+        ranked = (
+            "select rowid, terms from words where words match ? and rowid > coalesce((select rowid from "
+            "words where words match ? order by rowid desc limit 1 offset ?), 0) order by rank limit ?"
         )
-
-    def _find_shares(self, counts: Mapping[str, int], numbers: Iterable[int]) -> dict[int, float]:
-        """Return how much of what was searched for each entry has, the rarer a term the more."""
-        (whole,) = self._sql.execute("select count(*) from entries").fetchone()
-        weights = {term: log(1 + whole / (count + 0.5)) for term, count in counts.items()}
-        of = "select terms from entries where id = ?"
-        known = {number: self._sql.execute(of, (number,)).fetchone()[0].split() for number in numbers}
-        return {
-            number: sum(weights.get(term, 0) for term in {*terms}) / sum(weights.values())
-            for number, terms in known.items()
-        }
-
-    def _rank_by_words(self, known: Mapping[str, int], kind: EntryKind | None) -> list[int]:
-        """Return the ids of entries by bm25, asking for the rarest terms until enough entries have them."""
-        counts = sorted((rows, term) for term, rows in known.items() if rows)
-        chosen, left = list[str](), _MOST_ROWS
-        for rows, term in counts[:_MOST_TERMS]:
-            if chosen and rows > left:
-                break
-            chosen.append(f'"{term}"')
-            left -= rows
-        if not chosen:
-            return []
-        match = f"({' OR '.join(chosen)})"
-        if kind is not None:
-            match = f'"{_to_kind_term(kind)}" AND {match}'
-        (newest,) = self._sql.execute("select max(id) from entries").fetchone()
-        first = int(newest * (1 - _MOST_ROWS / counts[0][0])) if counts[0][0] > _MOST_ROWS else 0
-        ranked = "select rowid from words where words match ? and rowid > ? order by rank limit ?"
-        return [number for (number,) in self._sql.execute(ranked, (match, first, _DEEP))]
+        rows = self._sql.execute(ranked, (match, chosen[0], _MOST_ROWS, _DEEP))
+        return {number: len(terms.intersection(found.split())) / len(terms) for number, found in rows}
 
     def _rank_by_meaning(self, text: str, kind: EntryKind | None) -> list[int]:
         self.fault = ""
@@ -321,16 +260,11 @@ class MemoryFile:
         rows = self._sql.execute("select block, codes from codes order by block").fetchall()
         places = find_nearest([codes for _, codes in rows], self._asked[1], 2 * _DEEP)
         numbers = (rows[place // _BLOCK][0] * _BLOCK + place % _BLOCK for place in places)
-        of_kind = "select id from entries where id = ? and (kind = ? or ?)"
-        given = ((number, kind or "", kind is None) for number in numbers)
-        return [number for each in given for (number,) in self._sql.execute(of_kind, each)][:_DEEP]
+        return list(islice((one for one in numbers if self.list_entries(id=one, kind=kind)), _DEEP))
 
 
-def _to_kind_term(kind: EntryKind) -> str:
-    """Return a term that no text has, so that the index itself finds the entries of a kind."""
-    return f"kind0{kind}"
-
-
-def to_row(entry: MemoryEntry) -> dict[str, Any]:
-    """Return an entry for people who read JSON."""
-    return {name: value for name, value in to_builtins(entry).items() if name not in ("key", "gist")}
+def _explain(entry: MemoryEntry, terms: frozenset[str], near: list[int]) -> str:
+    shared = find_shared(entry.text, terms)
+    words = f"words: {', '.join(shared[:5])}" if shared else ""
+    place = f"meaning: nearest {near.index(entry.id) + 1}" if entry.id in near else ""
+    return "; ".join(filter(None, (words, place)))

@@ -11,18 +11,18 @@ from agentflow.core.errors import AgentflowError
 from agentflow.core.events import Event, MemoryRecalled, Warned
 from agentflow.core.evidence import Evidence, Side
 from agentflow.core.messages import ToolCall
-from agentflow.core.run import CallAnswered, ReplyReceived, RunEntry, RunOpened
+from agentflow.core.run import CallAnswered, ReplyReceived
 from agentflow.core.task import TaskState
 from agentflow.memory.entry import PERSON, EntryKind, MemoryEntry
-from agentflow.memory.place import MemoryPlace
+from agentflow.memory.place import look_into_memory, open_memory
 from agentflow.memory.recall import recall_entries
-from agentflow.parse import decode
 from agentflow.process import make_timestamp
 from agentflow.redact import list_some, redact_prose, to_one_line
-from agentflow.store.journal import read_numbered_lines
+from agentflow.store.journal import read_run_entries
 from agentflow.store.reading import read_evidence
 from agentflow.tools.remember import REMEMBER
 from agentflow.wording import describe_all
+from agentflow.workspace.git import Git
 
 _CALL = b'"name":"%s","input":' % REMEMBER.name.encode()
 """Stands in a run's file where the tool was called, not where it was offered."""
@@ -30,32 +30,32 @@ _LINE = 300
 _MOST_FINDINGS = 5
 
 
-def recall_for_task(task: TaskState, place: MemoryPlace | None) -> tuple[TaskState, tuple[Event, ...]]:
+def recall_for_task(task: TaskState, git: Git | None, emit: Callable[[Event], None]) -> TaskState:
     """Return a new task with what it is given of earlier ones; a memory that fails stops no task."""
-    if not task.options.remembers or task.known.recalled or place is None:
-        return task, ()
+    if not task.options.remembers or task.known.recalled or git is None:
+        return task
     try:
-        with place.look() as memory:
+        with look_into_memory(git) as memory:
             found = recall_entries(memory, task) if memory else ()
     except (AgentflowError, OSError) as error:
-        return task, (Warned(message=f"nothing is recalled: {error}"),)
-    kinds = Counter(one.kind for one in found)
-    told: list[Event] = [MemoryRecalled(**{f"{kind}s": kinds[kind] for kind in EntryKind})] if found else []
+        emit(Warned(message=f"nothing is recalled: {error}"))
+        return task
+    if found:
+        kinds = Counter(one.kind for one in found)
+        emit(MemoryRecalled(**{f"{kind}s": kinds[kind] for kind in EntryKind}))
     if memory and memory.fault:
-        told.append(Warned(message=f"recalled by words alone: {memory.fault}"))
-    return task.replace(recalled=found), tuple(told)
+        emit(Warned(message=f"recalled by words alone: {memory.fault}"))
+    return task.replace(recalled=found)
 
 
-def keep_task(
-    task: TaskState, folder: Path, place: MemoryPlace | None, emit: Callable[[Event], None]
-) -> None:
+def keep_task(task: TaskState, folder: Path, git: Git | None, emit: Callable[[Event], None]) -> None:
     """Keep what an ended task was about, how it ended and what was learnt, in place of an earlier end."""
-    if not task.options.remembers or place is None:
+    if not task.options.remembers or git is None:
         return
     try:
         evidence = {one.id: one for one in read_evidence(folder)}
         learnings = _list_learnings(task, folder, evidence)
-        with place.open() as memory:
+        with open_memory(git) as memory:
             memory.add((*_list_messages(task), _describe_task(task), *learnings))
             memory.weigh(task.task_id, _find_newest_ends(evidence))
     except (AgentflowError, OSError) as error:
@@ -117,29 +117,18 @@ def _tell(*lines: tuple[str, str]) -> tuple[str, ...]:
 
 
 def _list_learnings(task: TaskState, folder: Path, evidence: dict[str, Evidence]) -> Iterator[MemoryEntry]:
-    """Yield what roles kept by the tool; only a call that was answered without an error counts."""
+    """Yield what roles kept by the tool, those compacted away included; a call that failed keeps nothing."""
     for path in sorted((folder / "runs").glob("*.jsonl")):
-        for role, given in _find_lessons(path) if _CALL in path.read_bytes() else ():
-            if shown := evidence.get(str(given.get("evidence"))):
-                by = f"role {role}" if role == PERSON else role
-                yield make_learning(str(given.get("text")), by, task.task_id, shown)
-
-
-def _find_lessons(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the role and the input of each such call of a run, those included that were compacted away."""
-    role, calls = "", dict[str, dict[str, Any]]()
-    for number, line in read_numbered_lines(path):
-        entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
-        match entry:
-            case RunOpened():
-                role = entry.role
-            case ReplyReceived():
+        role, calls = path.stem.partition("-")[2], dict[str, dict[str, Any]]()
+        for entry in read_run_entries(path) if _CALL in path.read_bytes() else ():
+            if isinstance(entry, ReplyReceived):
                 made = (part for part in entry.reply.parts if isinstance(part, ToolCall))
                 calls |= {call.id: call.input for call in made if call.name == REMEMBER.name}
-            case CallAnswered(result=result) if result.call_id in calls and not result.is_error:
-                yield role, calls[result.call_id]
-            case _:
-                pass
+            elif isinstance(entry, CallAnswered) and not entry.result.is_error:
+                given = calls.get(entry.result.call_id, {})
+                if shown := evidence.get(str(given.get("evidence"))):
+                    by = f"role {role}" if role == PERSON else role
+                    yield make_learning(str(given["text"]), by, task.task_id, shown)
 
 
 def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = None) -> MemoryEntry:
@@ -163,8 +152,8 @@ def make_learning(text: str, by: str, task: str = "", shown: Evidence | None = N
     )
 
 
-def reject_task(task_id: str, place: MemoryPlace, why: str) -> None:
+def reject_task(task_id: str, git: Git, why: str) -> None:
     """Set aside what a task left; a memory that fails stops nothing."""
-    with suppress(AgentflowError, OSError), place.look() as memory:
+    with suppress(AgentflowError, OSError), look_into_memory(git) as memory:
         if memory:
             memory.reject(task_id, why)

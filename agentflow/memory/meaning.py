@@ -2,7 +2,8 @@
 
 import json
 import mmap
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,7 @@ from agentflow.core.errors import ModelRefused, ModelRejected
 from agentflow.model.endpoint import Endpoint, choose_provider_endpoint
 from agentflow.parse import Mismatch, decode_or_none, fit
 from agentflow.redact import keep_secret, redact_prose
-from agentflow.settings import Settings
+from agentflow.settings import load_settings
 
 _TOKENS = "tokenizers/l2_supercat_tokenizer_config.json"
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
@@ -73,15 +74,16 @@ def load_static_model() -> Meaning | None:
     return Meaning("wordllama", 2_000, lambda texts: [*map(embed, texts)])
 
 
-def load_meaning(settings: Settings, environ: Mapping[str, str]) -> Meaning | None:
+def load_meaning() -> Meaning | None:
     """Return the model that the user named, else that of the extra, else None.
 
     Raises ConfigError, or ModelRejected without the key of a named one.
     """
+    settings = load_settings(os.environ)
     if (name := settings.embeddings) is None:
         return load_static_model()
     provider = name.partition("/")[0]
-    endpoint = choose_provider_endpoint(provider, environ, settings).replace(path="/embeddings")
+    endpoint = choose_provider_endpoint(provider, os.environ, settings).replace(path="/embeddings")
     keep_secret(endpoint.secrets)
     if endpoint.lacks:
         raise ModelRejected(f"no key for {provider}", hint=f"set {endpoint.lacks}")

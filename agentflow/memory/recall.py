@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from agentflow.core.task import Recalled, TaskState
-from agentflow.memory.entry import EntryKind, Hit, MemoryEntry
+from agentflow.memory.entry import PERSON, EntryKind, Hit, MemoryEntry
 from agentflow.memory.terms import list_terms
 
 if TYPE_CHECKING:
@@ -26,12 +26,13 @@ def recall_entries(memory: "MemoryFile", task: TaskState) -> tuple[Recalled, ...
     terms = frozenset(list_terms(text))
     learnings = memory.search(text, LEARNINGS, kind=EntryKind.LEARNING)
     known = {hit.entry.id for hit in learnings}
-    newest = (one for one in memory.list_entries(EntryKind.LEARNING, LEARNINGS) if one.id not in known)
-    others = (Hit(entry=one) for one in newest if not one.against)
+    newest = memory.list_entries(LEARNINGS, kind=EntryKind.LEARNING, against="")
+    others = (Hit(entry=one) for one in newest if one.id not in known)
     hits = memory.search(text, RELATED + 1, kind=EntryKind.TASK)
     related = [hit for hit in hits if hit.entry.task != follows][:RELATED]
     told = {follows, *(hit.entry.task for hit in related)}
-    recent = (Hit(entry=one) for one in memory.list_said(RECENT, told))
+    said = memory.list_entries(RECENT, kind=EntryKind.MESSAGE, by=PERSON)
+    recent = (Hit(entry=one) for one in said if one.task not in told)
     groups = ((*learnings, *others)[:LEARNINGS], related, recent)
     return tuple(_fill(groups, terms, _MOST_TOKENS * _CHARS_A_TOKEN))
 

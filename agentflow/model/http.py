@@ -96,7 +96,6 @@ class Http:
 
 @contextmanager
 def translate_errors(address: str = "") -> Iterator[None]:
-    """Turn an error of the connection into one of ours."""
     try:
         yield
     except httpx2.TransportError as error:

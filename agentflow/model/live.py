@@ -88,11 +88,9 @@ class LiveModel:
         self._meter = Meter(Budget(), Usage())
 
     def report_to(self, observe: Observer) -> "LiveModel":
-        """Return the same model, telling an observer of every try that failed."""
         return self._with_changes(_observe=observe)
 
     def limit_by(self, meter: Meter) -> "LiveModel":
-        """Return the same model, sending nothing that does not fit into a budget."""
         return self._with_changes(_meter=meter)
 
     def _with_changes(self, **changes: Any) -> "LiveModel":
@@ -288,7 +286,6 @@ class _Reading:
         return self._streamed.used if self._streamed else None
 
     async def read_reply(self, source: Source, body: bytes, *, stream: bool) -> ReadReply:
-        """Send a request and return the complete reply to it."""
         limit = anyio.current_time() + self._deadlines.total
         found: ReadReply | None = None
         try:

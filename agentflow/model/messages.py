@@ -83,7 +83,6 @@ class MessagesApi:
         """By run and model id."""
 
     def encode(self, request: Request, *, stream: bool, room: Room) -> bytes:
-        """Return the body of a request: head, messages, and what may change from turn to turn."""
         key = (request.run, request.model)
         sent = self._runs.pop(key, None)
         if sent is None or not sent.is_of(request):

@@ -109,7 +109,6 @@ def _parse_object(raw: bytes) -> dict[str, Any]:
 
 
 def read_usage(counted: object) -> dict[str, int]:
-    """Return the token counts that a provider names, by our names."""
     given = counted if isinstance(counted, dict) else {}
     counts = {ours: given.get(theirs) for ours, theirs in _COUNTS.items()}
     return {name: count for name, count in counts.items() if isinstance(count, int) and count >= 0}

@@ -125,6 +125,9 @@ def _reply(turn: Turn, request: Request, position: int) -> Reply:
     return Reply(parts=(*text, *calls), stop=stop, usage=turn.usage, model=request.model)
 
 
+_SHOWN = 200
+"""Letters of a line that a difference tells."""
+
 _VOLATILE = (
     (re.compile(r"\d{8}T\d{6}Z-[0-9a-z]+"), "<task>"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?Z?"), "<time>"),
@@ -194,10 +197,10 @@ class ReplayModel:
         pairs = zip_longest(then.messages, now.messages)
         messages = ((f"message {number}", _text(a), _text(b)) for number, (a, b) in enumerate(pairs, 1))
         for name, one, other in (*parts, tools, *messages):
-            if said := find_first_difference(
-                normalize_recording(one, self._roots), normalize_recording(other, self._roots)
-            ):
-                return f"{name}: {said}"
+            lines = (normalize_recording(text, self._roots).split("\n") for text in (one, other))
+            for then_line, now_line in zip_longest(*lines, fillvalue="(nothing)"):
+                if then_line != now_line:
+                    return f"{name}: {now_line[:_SHOWN]!r} in place of {then_line[:_SHOWN]!r}"
         return ""
 
 
@@ -212,10 +215,3 @@ def normalize_recording(text: str, roots: Sequence[str] = ()) -> str:
     for form, word in _VOLATILE:
         text = form.sub(word, text)
     return text
-
-
-def find_first_difference(one: str, other: str, width: int = 200) -> str:
-    """Return the first line in which two texts differ, both sides of it; or empty."""
-    pairs = zip_longest(one.split("\n"), other.split("\n"), fillvalue="(nothing)")
-    sides = next(((b, a) for a, b in pairs if a != b), ())
-    return " in place of ".join(repr(line if len(line) <= width else f"{line[:width]}…") for line in sides)

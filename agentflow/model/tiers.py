@@ -254,7 +254,6 @@ class Meter:
         self._rate = _TOKENS_A_BYTE
 
     def estimate_tokens(self, size: int) -> int:
-        """Return the tokens of a request of so many bytes, as the replies tell."""
         return int(size * self._rate) + 1
 
     def compute_room(self, request: Request, size: int, price: Price | None, most: int) -> int:

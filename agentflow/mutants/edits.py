@@ -38,21 +38,45 @@ _OPPOSITES = MappingProxyType(
 _IS_THERE = frozenset({"find", "rfind", "indexOf", "lastIndexOf"})
 """Those that say the same where it only counts whether they find anything."""
 _SCRIPTS = "JavaScript TypeScript TSX"
+_WHOLE_NUMBERS = "Go Rust C C++ Java"
 _PREFIX, _ORDER = r"(?:pre|suf)fix", r"order|sort|lowest|highest|smallest|largest|cheapest|ascending"
-_LOOK_ALIKES = (
-    (r"characters?|letters?", "Go", "len", 1, 'len([]rune("" + {0}))'),
-    (r"characters?|letters?", "Rust", "len", 0, "{on}.chars().count()"),
-    (r"round|half", "Python", "round", 1, "int({0} + 0.5)"),
-    (r"each|every|all", _SCRIPTS, "replace", 2, "{on}.replaceAll({0}, {1})"),
-    (_ORDER, _SCRIPTS, "sort", 0, "{on}.sort((a, b) => a - b)"),
-    (_PREFIX, "Go", "TrimLeft", 2, "{on}.TrimPrefix({0}, {1})"),
-    (_PREFIX, "Go", "TrimRight", 2, "{on}.TrimSuffix({0}, {1})"),
-    (_PREFIX, "Python", "lstrip", 1, "{on}.removeprefix({0})"),
-    (_PREFIX, "Python", "rstrip", 1, "{on}.removesuffix({0})"),
-)
-"""What a task speaks of, where a call with so many arguments gives mostly the same as another one."""
+_NEAREST, _LETTERS, _COPY = r"round|nearest", r"letters?|(?:upper|lower)[- ]?case", r"cop(?:y|ies)\b"
 _DEFAULT = r"default|without|missing|no \w+ is given"
-"""Of `limit || 10` and `limit ?? 10` a task that speaks of it means one."""
+_LOOK_ALIKES = (
+    (r"characters?|letters?", "Go", "len 1", 'len([]rune("" + {0}))'),
+    (r"characters?|letters?", "Rust", "len 0", "{on}.chars().count()"),
+    (r"each|every|all", _SCRIPTS, "replace 2", "{on}.replaceAll({0}, {1})"),
+    (_ORDER, _SCRIPTS, "sort 0", "{on}.sort((a, b) => a - b)"),
+    (_PREFIX, "Go", "TrimLeft 2", "{on}.TrimPrefix({0}, {1})"),
+    (_PREFIX, "Go", "TrimRight 2", "{on}.TrimSuffix({0}, {1})"),
+    (_PREFIX, "Python", "lstrip 1", "{on}.removeprefix({0})"),
+    (_PREFIX, "Python", "rstrip 1", "{on}.removesuffix({0})"),
+    (_NEAREST, "Python", "round 1", "int({0} + 0.5)"),
+    (_NEAREST, "Python", "int 1", "round({0})"),
+    (_NEAREST, "Python", "// .*", "(({0} + {1} // 2) // {1})"),
+    (_NEAREST, _SCRIPTS, "(?:floor|trunc) 1", "{on}.round({0})"),
+    (_NEAREST, _WHOLE_NUMBERS, "/ .*", "(({0} + {1} / 2) / {1})"),
+    ("negative", f"{_SCRIPTS} {_WHOLE_NUMBERS}", "% .*", "(({0} % {1} + {1}) % {1})"),
+    (_DEFAULT, _SCRIPTS, r"\|\| .*", "({0} ?? {1})"),
+    ("", "Python", "or .*", "({1} if {0} is None else {0})"),
+    (_COPY, "Python", "(?:dict|list) 1", '__import__("copy").deepcopy({0})'),
+    (_COPY, "Python", "copy 0", '__import__("copy").deepcopy({on})'),
+    (_LETTERS, "Rust", "to_ascii_lowercase 0", "{on}.to_lowercase()"),
+    (_LETTERS, "Rust", "to_ascii_uppercase 0", "{on}.to_uppercase()"),
+    (_LETTERS, "Rust", "eq_ignore_ascii_case 1", "({on}.to_lowercase() == {0}.to_lowercase())"),
+    ("", _SCRIPTS, "parseInt [12]", "Number({0})"),
+    ("null", _SCRIPTS, "=== .object.", "({0} === {1} && {on} !== null)"),
+    ("", "Java", "split 1", "{on}.split(java.util.regex.Pattern.quote({0}))"),
+    ("", "C C++", "strncpy 3", "(strncpy({0}, {1}, {2}), ({0})[({2}) - 1] = 0)"),
+    ("", "C C++", "atoi 1", '(({0})[__builtin_strspn({0}, "+-0123456789")] ? 0 : atoi({0}))'),
+    ("", "Rust", r"as [iu]\w+", "<{1}>::try_from({0}).unwrap()"),
+    ("", "shell", r"\$\{? \w+", '"{on}"'),
+    ("", "shell", r"\$ \*", '"$@"'),
+)
+"""What gives mostly the same as something else: a call with so many arguments, or an operation.
+
+With the words of a task that name what tells the two apart.
+"""
 _TYPE = "{type}"
 """Where a default says the type of the result."""
 _BARE = frozenset(
@@ -334,27 +358,33 @@ def call_opposites(tree: "SyntaxTree") -> _Edits:
             yield _replace(name, other)
 
 
-def use_look_alikes(words: str, tree: "SyntaxTree") -> _Edits:
-    """Yield calls as others that only some values tell apart, in what a task speaks of."""
+def use_look_alikes(words: str, tree: "SyntaxTree", *, is_told: bool) -> _Edits:
+    """Yield code as other code that only some values tell apart, in what a task speaks of, or all else."""
+    for node, known, given, on in _list_operated(tree):
+        for topic, languages, name, other in _LOOK_ALIKES:
+            if re.fullmatch(name, known, re.DOTALL) and tree.grammar.name in languages.split():
+                is_spoken_of = bool(topic) and re.search(rf"(?i)\b(?:{topic})", words) is not None
+                if is_spoken_of is is_told:
+                    yield _replace(node, other.format(*given, on=on))
 
-    def is_spoken_of(topic: str) -> bool:
-        return re.search(rf"(?i)\b(?:{topic})", words) is not None
 
+def _list_operated(tree: "SyntaxTree") -> Iterator[tuple["Node", str, list[str], str]]:
+    """Yield calls and operations: what they are called, what they are given, and on what."""
     for node in tree.nodes["call"]:
         called, arguments = (node.child_by_field_name(name) for name in ("function", "arguments"))
+        called = called or node.child_by_field_name("name")
         if called is None or arguments is None:
             continue
-        name = tree.read(called.children[-1] if called.children else called)
-        on = next(
-            (tree.read(each) for field in _RECEIVERS if (each := called.child_by_field_name(field))), ""
-        )
+        places = (each.child_by_field_name(field) for each in (node, called) for field in _RECEIVERS)
+        on = next((tree.read(each) for each in places if each), "")
         given = [tree.read(each) for each in arguments.named_children]
-        for topic, languages, known, number, other in _LOOK_ALIKES:
-            is_known = name == known and len(given) == number and tree.grammar.name in languages.split()
-            if is_known and is_spoken_of(topic):
-                yield _replace(node, other.format(*given, on=on))
-    if tree.grammar.name in _SCRIPTS.split() and is_spoken_of(_DEFAULT):
-        yield from (_replace(sign, "??") for _, sign in _list_operations(tree, {"||"}))
+        name = tree.read(called.children[-1] if called.children else called)
+        yield node, f"{name} {len(given)}", given, on
+    for node in (*tree.nodes["binary"], *tree.nodes["bare"]):
+        given = [tree.read(each) for each in node.named_children]
+        sign = next((tree.read(each) for each in node.children if not each.is_named), "")
+        inner = node.named_children[0].named_children if node.type.startswith("binary") else (node,)
+        yield node, f"{sign} {given[-1]}" if given else "", given, tree.read(inner[0]) if inner else ""
 
 
 def flip_booleans(tree: "SyntaxTree") -> _Edits:

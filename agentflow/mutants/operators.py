@@ -1,7 +1,8 @@
 """The table of operators: each makes one small edit of the code, which a test of that code notices."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
@@ -50,6 +51,8 @@ class Operator(StrEnum):
     """What is sorted, filled or emptied is a copy: only who looks at the argument afterwards can tell."""
     LOOK_ALIKE = "look-alike used"
     """In what the task speaks of: characters that are bytes, a default in the place of 0."""
+    OTHER_ALIKE = "other look-alike used"
+    """In what it does not speak of: a judge may know what it means."""
     TAKEN_BACK = "change taken back"
     """The one that knows two versions of a file: what stood in the place of some lines stands there again."""
 
@@ -82,7 +85,7 @@ _OPERATORS: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = Ma
         Operator.OWN_COPY: edits.copy_arguments,
     }
 )
-_WEAK = frozenset({Operator.BOUND, Operator.NUMBER, Operator.PROSE, Operator.PATTERN})
+_WEAK = frozenset({Operator.BOUND, Operator.NUMBER, Operator.PROSE, Operator.PATTERN, Operator.OTHER_ALIKE})
 _WHOLE = frozenset({Operator.BODY, Operator.LOOP, Operator.RETHROW, Operator.TAKEN_BACK})
 """Those whose name says more than their text."""
 _GENERATED = re.compile(
@@ -141,18 +144,36 @@ def _to_row(text: str) -> str:
     return row if len(row) <= _ROW else f"{row[: _ROW - 1]}…"
 
 
-def list_mutants(path: str, text: str, lines: Collection[int]) -> tuple[Mutant, ...] | None:
-    """Return the mutants of some lines, counted from 1; None for a file that no grammar reads."""
+def list_mutants(
+    path: str, text: str, lines: Collection[int], kept: Iterable[str] = ()
+) -> tuple[Mutant, ...] | None:
+    """Return the mutants of some lines, counted from 1; None for a file that no grammar reads.
+
+    `kept` are elements that stood there before: a table that gets one more on its line is not tried whole.
+    """
     tree = parse_source(path, text)
     if tree is None:
         return None
-    return tuple(_find_mutants(tree, path, lines))
+    return tuple(_find_mutants(tree, path, lines, kept=kept))
+
+
+def list_elements(path: str, text: str, lines: Collection[int]) -> list[str]:
+    """Return the elements of tables, lists and the like that begin on some lines."""
+    tree = parse_source(path, text)
+    return [tree.read(each) for each in _list_elements(tree, lines)] if tree else []
+
+
+def _list_elements(tree: SyntaxTree, lines: Collection[int]) -> list["Node"]:
+    return [each for each in tree.nodes["element"] if each.start_point.row + 1 in lines]
 
 
 def list_look_alikes(path: str, text: str, lines: Collection[int], words: str) -> tuple[Mutant, ...]:
-    """Return the mutants of some lines that a task asks for with its words."""
+    """Return the mutants of some lines that only some values tell apart, of which a task may speak."""
     tree = parse_source(path, text)
-    operators = {Operator.LOOK_ALIKE: partial(edits.use_look_alikes, words)}
+    kinds = {Operator.LOOK_ALIKE: True, Operator.OTHER_ALIKE: False}
+    operators = {
+        each: partial(edits.use_look_alikes, words, is_told=is_told) for each, is_told in kinds.items()
+    }
     return tuple(_find_mutants(tree, path, lines, operators)) if tree else ()
 
 
@@ -161,12 +182,19 @@ def _find_mutants(
     path: str,
     lines: Collection[int],
     operators: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = _OPERATORS,
+    *,
+    kept: Iterable[str] = (),
 ) -> list[Mutant]:
     """Return the mutants of some lines, in the order in which they stand."""
     if _GENERATED.search(tree.text[:_HEAD].decode("utf-8", "replace")):
         return []
     apart = [_span(each) for name in ("ignored", "words", "talk") for each in tree.nodes[name]]
     apart += _list_wordings(tree)
+    left = Counter(kept)
+    for each in _list_elements(tree, lines):
+        if left[tree.read(each)] > 0:
+            left[tree.read(each)] -= 1
+            apart.append(_span(each))
     blocks = _list_blocks(tree, lines)
     found: dict[tuple[int, int, str], Mutant] = {}
     for operator, operate in operators.items():

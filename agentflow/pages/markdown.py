@@ -118,7 +118,6 @@ def _tabulate_checks(checks: tuple[CheckView, ...]) -> str:
 
 
 def format_part(part: SummaryPart) -> str:
-    """Return a part of a summary as a list below its title."""
     lines = list[str]()
     for row in part.rows[:_MOST_ROWS]:
         lead = f"{to_code(row.lead)} " if row.lead else ""

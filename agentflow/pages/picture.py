@@ -82,20 +82,13 @@ def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePictu
 
 
 def _arrange_columns(state: TaskState) -> list[list[Phase]]:
-    listed = [phase for phase in Phase if phase is not Phase.COMPLETE]
-    known = [phase for phase in listed if phase in state.routing.steps or phase in state.gates]
-    route = known if state.routing.steps or state.gates else [Phase.REFINEMENT]
-    if not any(phase is Phase.REFINEMENT for phase in route):
-        route = [Phase.REFINEMENT, *route]
-    running = [phase for phase in JUDGING if state.get_gate(phase).status is not GateStatus.SKIPPED]
-    is_together = (
-        all(phase in route and phase in running for phase in JUDGING) and not state.options.sequential
-    )
-    if not is_together:
-        left_out = (phase for phase in JUDGING if state.get_gate(phase).status is GateStatus.SKIPPED)
-        apart = tuple(left_out) if state.iteration > 1 or state.ending else ()
-        return [[phase] for phase in route if phase not in apart]
-    return [*([phase] for phase in route if phase not in JUDGING), list(JUDGING)]
+    known = {Phase.REFINEMENT, *state.routing.steps, *state.gates} - {Phase.COMPLETE}
+    route = [phase for phase in Phase if phase in known]
+    skipped = [phase for phase in JUDGING if state.get_gate(phase).status is GateStatus.SKIPPED]
+    if known.issuperset(JUDGING) and not skipped and not state.options.sequential:
+        return [*([phase] for phase in route if phase not in JUDGING), list(JUDGING)]
+    left_out = skipped if state.iteration > 1 or state.ending else []
+    return [[phase] for phase in route if phase not in left_out]
 
 
 def _find_stand(state: TaskState, phase: Phase, *, at_work: bool) -> Stand:
@@ -147,9 +140,7 @@ _PLOT = (760, 190)
 _LEFT, _RIGHT, _ABOVE, _BELOW = 64, 16, 12, 26
 
 
-def draw_plot(
-    points: Sequence[tuple[float, float]], label: tuple[str, str], *, is_stepped: bool = True
-) -> Plot:
+def draw_plot(points: Sequence[tuple[float, float]], label: tuple[str, str]) -> Plot:
     """Return a plot of points from 0 on; `label` is the format of each axis, such as `{:,.0f} s`."""
     width, height = _PLOT
     across, up = (_scale(max((point[axis] for point in points), default=0)) for axis in (0, 1))
@@ -160,8 +151,7 @@ def draw_plot(
         return round(x, 1), round(bottom - point[1] / up[-1] * (bottom - _ABOVE), 1)
 
     placed = [place(point) for point in points]
-    form = "H{}V{}" if is_stepped else "L{} {}"
-    path = "".join((form if at else "M{} {}").format(*point) for at, point in enumerate(placed))
+    path = "".join(("H{}V{}" if at else "M{} {}").format(*point) for at, point in enumerate(placed))
     return Plot(
         width=width,
         height=height,

@@ -25,8 +25,7 @@ from agentflow.permissions.shell_parser import (
 from agentflow.permissions.user_rules import (
     RuleCall,
     RuleDecision,
-    apply_rules_unparsed,
-    find_deletion_question,
+    apply_rules,
     find_restriction,
 )
 from agentflow.permissions.wrappers import RUNS_OTHERS, SHELLS, name_program, unwrap_command
@@ -180,7 +179,7 @@ class ExplainedPart(Record):
     part: str
     decision: str
     rule: str
-    source: str
+    source: str = ""
     """The file that the rule stands in; empty for a built-in one."""
 
 
@@ -195,68 +194,34 @@ class Explanation(Record):
 def explain_call(role: Role, rules: Rules, call: RuleCall, *, is_held: bool) -> Explanation:
     """Return how a role's list, the rules and, where it holds a command, the sandbox decide about it."""
     (command,) = call.tool.list_values(call.given, Subject.COMMAND)
-    shell = role.list_rules_in(call.tool.name, call.tool.category)
-    if not shell:
-        return _build_explanation(
-            role, command, f"{role.name} has no {call.tool.name}: {role.place('tools')}", ()
-        )
+    shell, place = role.list_rules_in(call.tool.name, call.tool.category), role.place("tools")
+    refused = explain_role_refusal(role, call.tool, command, is_held=is_held)
+    refused = refused if shell else f"{role.name} has no {call.tool.name}: {place}"
+    said, parts = apply_rules(rules, call.tool, call.given, call.root), list[ExplainedPart]()
     try:
-        script = unwrap_command(command)
-        restricted = _list_restrictions(rules, script, call)
+        call = call.replace(script=unwrap_command(command))
     except TooComplex as reason:
-        return _build_explanation(
-            role, command, *_explain_unparsed(rules, call.tool, command, str(reason), is_held=is_held)
-        )
-    place = role.place("tools")
-    listed = [
-        ExplainedPart(
-            part=found.part,
-            decision="deny" if found.refused else "allow",
-            rule=found.refused or found.rule or "",
-            source="" if (found.rule or "").startswith("built-in") else place,
-        )
-        for found in judge_parts(role, script, shell, is_held=is_held)
-    ]
-    return _build_explanation(role, command, "", (*listed, *restricted))
+        rule = f"built-in: the sandbox alone decides, since {reason}"
+        if is_held:
+            parts.append(ExplainedPart(part=to_one_line(command), decision="allow", rule=rule))
+    for found in judge_parts(role, call.script, shell, is_held=is_held) if call.script and shell else ():
+        rule, decision = found.refused or found.rule or "", "deny" if found.refused else "allow"
+        source = "" if (found.rule or "").startswith("built-in") else place
+        parts.append(ExplainedPart(part=found.part, decision=decision, rule=rule, source=source))
+    if said.decision > Decision.ALLOW:
+        about, decision = to_one_line(_find_part(rules, call, said) or command), said.decision.name.lower()
+        parts.append(ExplainedPart(part=about, decision=decision, rule=said.rule, source=said.source))
+    decisions = {"deny" if refused else "allow", *(part.decision for part in parts)}
+    decision = max(decisions, key=lambda each: Decision[each.upper()])
+    reasons = (part.rule for part in parts if part.decision == decision)
+    why = refused or next(reasons, "nothing in it would run")
+    return Explanation(command=command, role=role.name, decision=decision, reason=why, parts=tuple(parts))
 
 
-def _explain_unparsed(
-    rules: Rules, tool: Tool, command: str, reason: str, *, is_held: bool
-) -> tuple[str, tuple[ExplainedPart, ...]]:
-    said = apply_rules_unparsed(rules, tool, command, reason)
-    if not is_held:
-        return f"it cannot be judged: {reason}", ()
-    rule = said.rule or f"built-in: the sandbox alone decides, since {reason}"
-    decision = "allow" if said.decision is Decision.NONE else said.decision.name.lower()
-    part = ExplainedPart(part=to_one_line(command), decision=decision, rule=rule, source=said.source)
-    return "", (part,)
-
-
-def _list_restrictions(rules: Rules, script: ShellScript, call: RuleCall) -> list[ExplainedPart]:
-    """Return the parts that deny and ask rules are about; what holds for the whole stands for the whole."""
-    alone = [ShellScript(commands=(simple,), source=simple.source) for simple in script.commands]
-    led = [ShellScript(commands=(), redirections=(each,), source=each.source) for each in script.redirections]
-    calls = [call.replace(script=each) for each in (*alone, *led)]
-    whole = call.replace(script=script)
-    found = [part for one in calls for part in _explain_part(one, find_restriction(rules, one))]
-    found = list(dict.fromkeys(found)) or list(_explain_part(whole, find_restriction(rules, whole)))
-    deletion = _explain_part(whole, find_deletion_question(rules, whole))
-    return [*found, *deletion]  # where a part runs, other parts say
-
-
-def _explain_part(call: RuleCall, said: RuleDecision | None) -> Iterator[ExplainedPart]:
-    if said is not None and call.script is not None:
-        name = said.decision.name.lower()
-        yield ExplainedPart(
-            part=to_one_line(call.script.source), decision=name, rule=said.rule, source=said.source
-        )
-
-
-def _build_explanation(
-    role: Role, command: str, reason: str, parts: tuple[ExplainedPart, ...]
-) -> Explanation:
-    found = {part.decision for part in parts} or {"deny" if reason else "allow"}
-    decision = max(found, key=lambda each: Decision[each.upper()])
-    rules = (part.rule for part in parts if part.decision == decision)
-    why = reason or next(rules, "nothing in it would run")
-    return Explanation(command=command, role=role.name, decision=decision, reason=why, parts=parts)
+def _find_part(rules: Rules, call: RuleCall, said: RuleDecision) -> str:
+    """Return the part of a command that a rule is about; empty where it is about the whole."""
+    for simple in call.script.commands if call.script else ():
+        alone = call.replace(script=ShellScript(commands=(simple,), source=simple.source))
+        if find_restriction(rules, alone) == said:
+            return simple.source
+    return ""

@@ -94,7 +94,6 @@ class EditPlace(Record):
 
 
 def localise(sources: Sources, seen: TestTrace) -> tuple[EditPlace, ...]:
-    """Return the lines that failing tests execute, the most suspicious first."""
     reds, touched = seen.reds, {test: _lines(seen, test) for test in seen.outcomes}
     suspects = frozenset[tuple[str, int]]().union(*(touched[test] for test in reds))
     loaded = {path for path, _ in (*suspects, *seen.lines.get("", ()))} - set(seen.files)

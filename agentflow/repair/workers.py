@@ -69,7 +69,6 @@ class Trial(Record):
 
     @property
     def is_plausible(self) -> bool:
-        """Return whether all that failed passes, and all that passed."""
         return bool(self.turned) and not self.broke and not self.left
 
     @property

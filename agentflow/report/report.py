@@ -14,7 +14,7 @@ from agentflow.core.pending import tell_decision
 from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.role import Citation, Issue
-from agentflow.core.task import Ending, GateStatus, Status, TaskState
+from agentflow.core.task import Ending, Failure, GateStatus, Status, TaskState
 from agentflow.core.verdict import (
     PLAUSIBLE,
     ProbeResult,
@@ -134,25 +134,16 @@ def format_report(
     """Return the report as Markdown; every line of it comes from the state and the evidence."""
     assert task.ending is not None
     runs, title = material.runs, task.title.strip().split("\n")[0]
-    intent = (("goal", told.goal), ("constraints", told.constraints))
-    gaps = [f"- gap: {nest_text(gap)}" for gap in told.gaps] or ["- gaps: none"]
     results = task.parallel_work.results if task.parallel_work else ()
     summary = summarize_task(task, material.find)
-    only_one = ["- no check was changed, so this is also the result with the original checks"]
-    if not task.final or task.held or task.tree == task.base_tree:
-        only_one = []
     repeated = map(_show_check, select_runs(runs, again=True))
     again = (f"{shown}, the same tests on the code as it is now" for shown in repeated)
-    failures = [
-        f"- {one.iteration}: {nest_text(said)} ({', '.join(one.evidence) or 'no evidence'})"
-        for one, said in ((one, "; ".join(describe_all(one.reasons))) for one in task.failures)
-    ]
     parts = [
         f"# {task.ending.status}: {make_visible(title)}",
         _describe_facts(task),
         _describe_answer(task),
         *(f"## {part.title}\n{_list_rows(part)}".rstrip() for part in summary.parts),
-        _list_under("Intent", [*(f"- {label}: {nest_text(text)}" for label, text in intent if text), *gaps]),
+        _list_under("Intent", list(_list_intent(told))),
         _list_under(
             "Recalled from memory", _make_items(f"{one.line} (why: {one.why})" for one in task.known.recalled)
         ),
@@ -162,13 +153,13 @@ def format_report(
             [f"- step {one.step} (run {one.run}): {nest_text(one.change.summary)}" for one in results],
         ),
         _list_under("Checks before the task", [_show_check(run) for run in material.before]),
-        _list_under("Checks after the change", [*map(_show_check, select_runs(runs)), *only_one]),
+        _list_under("Checks after the change", _list_final_checks(task, runs)),
         _list_under("With the original checks", list(map(_show_check, select_runs(runs, checks=Side.BASE)))),
         _list_under("Without the change", [*map(_show_check, select_runs(runs, code=Side.BASE)), *again]),
         _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
         _list_under("Tests of the verifier, run on a copy", list(_list_judge_tests(task))),
         _list_under("Decisions about calls", list(_list_decisions(task))),
-        _list_under("Failed iterations", failures),
+        _list_under("Failed iterations", list(map(_describe_failure, task.failures))),
         _list_under("Files changed", _list_files(task, changes)),
         _list_under("Tokens and time", _tabulate_spending(spent)),
         _list_under("What counts as checks", _make_items(material.surface())),
@@ -256,6 +247,25 @@ def _show_check(run: CheckRun) -> str:
     taken = f", as {evidence.taken_from} showed" if evidence.taken_from else ""
     end = f"{summarize_evidence(evidence)}{taken} ({took})"
     return f"- {run.check.name}: `{nest_text(format_command(evidence.command))}` {end}{hint}"
+
+
+def _list_final_checks(task: TaskState, runs: tuple[CheckRun, ...]) -> list[str]:
+    shown = list(map(_show_check, select_runs(runs)))
+    if task.final and not task.held and task.tree != task.base_tree:
+        shown.append("- no check was changed, so this is also the result with the original checks")
+    return shown
+
+
+def _list_intent(told: IntentTold) -> Iterator[str]:
+    for label, text in (("goal", told.goal), ("constraints", told.constraints)):
+        if text:
+            yield f"- {label}: {nest_text(text)}"
+    yield from [f"- gap: {nest_text(gap)}" for gap in told.gaps] or ["- gaps: none"]
+
+
+def _describe_failure(one: Failure) -> str:
+    evidence = ", ".join(one.evidence) or "no evidence"
+    return f"- {one.iteration}: {nest_text('; '.join(describe_all(one.reasons)))} ({evidence})"
 
 
 def _describe_probe(result: ProbeResult) -> str:

@@ -180,7 +180,6 @@ def describe_survivor(mutant: MutantResult) -> str:
 
 
 def pair_checks(task: TaskState, find: FindEvidence) -> Iterator[CheckPair]:
-    """Yield each required check with its evidence before the task and on the change."""
     base = {one.check.name: one for one in task.baseline}
     final = {one.check.name: one for one in task.final}
     for name in CheckName:

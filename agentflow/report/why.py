@@ -1,11 +1,11 @@
 """Why a task stands as it does: its result, the facts that decided it, and what a person does next."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import CheckName
-from agentflow.core.pending import APPROVED, PendingKind
+from agentflow.core.pending import APPROVED, Pending, PendingKind
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import Caveat, Verdict, explain_caveat
@@ -93,18 +93,12 @@ def _describe(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[st
             return "interrupted", ("its process ended before the task did",)
         case _ if task.pending:
             item = task.pending[0]
-            why = (str(item.input[key]) for key in ("why", "contradiction") if key in item.input)
-            is_about_checks = item.kind is PendingKind.SURFACE
-            asked = (*(one.text for one in item.questions), *why)
-            asked = item.input["changes"] if is_about_checks else asked
-            return "Waiting for you", (item.tell_what_waits(), *asked)
+            return "Waiting for you", (item.tell_what_waits(), *_list_asked(item))
         case Status.ANSWERED if task.findings is not None:
             return "answered", (task.findings.summary,)
         case Status.VERIFIED if task.final and verdict is not None:
-            proofs = (
-                f"{each.kind.words}: {list_some(each.tests, 3)}" for each in verdict.proof if each.tests
-            )
-            return "verified", (_count_checks(task, find), *describe_approvals(verdict), *proofs)
+            facts = (_count_checks(task, find), *describe_approvals(verdict), *_list_proofs(verdict))
+            return "verified", facts
         case Status.VERIFIED_WITH_CAVEAT if verdict is not None:
             return _name_caveat(task, find), _list_grounds(verdict)
     result = _RESULTS.get(task.status, task.status.replace("_", " "))
@@ -115,6 +109,19 @@ def _describe(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[st
     elif task.reads_only:
         result = result.replace("not verified", "not answered")
     return result, task.ending.reason.splitlines() if task.ending else ()
+
+
+def _list_asked(item: Pending) -> Iterable[str]:
+    if item.kind is PendingKind.SURFACE:
+        return tuple(item.input["changes"])
+    why = (str(item.input[key]) for key in ("why", "contradiction") if key in item.input)
+    return (*(one.text for one in item.questions), *why)
+
+
+def _list_proofs(verdict: Verdict) -> Iterator[str]:
+    for each in verdict.proof:
+        if each.tests:
+            yield f"{each.kind.words}: {list_some(each.tests, 3)}"
 
 
 def _name_caveat(task: TaskState, find: FindEvidence) -> str:

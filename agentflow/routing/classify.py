@@ -239,7 +239,6 @@ def list_product(paths: Iterable[str]) -> list[str]:
 
 
 def choose_higher(first: Complexity, second: Complexity) -> Complexity:
-    """Return the higher of two classes."""
     return max(first, second, key=RANK.index)
 
 

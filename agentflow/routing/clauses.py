@@ -173,7 +173,6 @@ class Clause(Record):
 
 
 def split_clauses(text: str, table: Table) -> tuple[Clause, ...]:
-    """Return the clauses of a text in order."""
     found: list[Clause] = []
     is_asked = False
     for sentence in _SENTENCE.split(to_plain_words(text)):
@@ -374,7 +373,6 @@ _LIKE_CODE = regex(r"[A-Za-z_]\w*(?:[_/]|\.\w)|[a-z][A-Z]|[A-Z][a-z]+[A-Z]")
 
 
 def is_about_text(order: str) -> bool:
-    """Return whether an order is about documentation or comments only."""
     return bool(_TEXT.match(order))
 
 
@@ -425,7 +423,6 @@ def _module(word: str) -> str:
 
 
 def find_named_tests(task: str, tests: frozenset[str]) -> frozenset[str]:
-    """Return the tests that a text names, by themselves or by their file."""
     found = (word.strip(".:-").lower() for word in _NAME.findall(task))
     words = {word for word in found if not _ABOUT_FAULTS.fullmatch(word)}
     places = {_to_module(word) for word in words if re.search(r"[./_]", word)}

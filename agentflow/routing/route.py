@@ -46,7 +46,6 @@ DEEP_DIVE = "deep_dive"
 
 
 def find_next_phase(task: TaskState) -> Phase | None:
-    """Return the next phase to run, or None when the task is over."""
     if task.status is not Status.RUNNING:
         return None
     if task.ending is not None:
@@ -74,7 +73,6 @@ def list_phases_beside(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
 
 
 def may_retry(task: TaskState) -> bool:
-    """Return whether a failed change goes back to the implementer."""
     return task.iteration < task.max_iterations and not task.is_stalled
 
 

@@ -96,7 +96,6 @@ def drop_companions(text: str) -> str:
 
 
 def asks_for_documents(task: str) -> bool:
-    """Return whether a task speaks of documents or changes to them."""
     return bool(_DOCUMENTS.search(drop_quoted(task)))
 
 

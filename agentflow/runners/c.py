@@ -1,4 +1,4 @@
-"""C and C++: CTest."""
+"""C and C++: CTest and Meson."""
 
 from collections.abc import Sequence
 
@@ -51,4 +51,21 @@ CTEST = TestRunner(
     one={"ctest": "{} -R NAME"},
     several="|",
     read=_read,
+)
+MESON = TestRunner(
+    name="Meson",
+    language="C++",
+    rules=(
+        CheckRule(
+            command="meson setup build && meson test -C build",
+            manifest=("meson.build",),
+            unless=("Makefile", "makefile", "GNUmakefile"),
+            says=r"(?m)^\s*(?:test\s*\(|subdir\s*\(\s*'\w*tests?/?')",
+            programs=(("meson", "python3 -m pip install meson ninja"),),
+        ),
+    ),
+    program="meson test",
+    leaves="*/meson-logs/testlog.junit.xml",
+    one={"meson test": "{} NAME"},
+    several=" ",
 )

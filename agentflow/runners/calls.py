@@ -21,7 +21,7 @@ _FORMATTER = regex(r"[\w@./ =:-]+")
 _COVERAGE = regex(r"(?:npx )?(?:nyc|c8)(?: --?[\w-]+(?:=\S+)?)* ")
 _BEGIN = (
     r"(?:(?:npx )?cross-env )?(?:\w+=[\w./:-]+ )*"
-    rf"(?P<coverage>{_COVERAGE.pattern})?(?:(?:npx|bunx) (?:--no-install )?|pnpm exec |yarn )?"
+    rf"(?P<coverage>{_COVERAGE.pattern})?(?:(?:npx|bunx) (?:--no-install )?|pnpm (?:exec )?|yarn )?"
 )
 _OWN_REPORT = regex(
     r"--(?:json|outputFile|reporters?|reporter-outfile|junit-path|log-junit)\b|--watch(?!=false)| -- "
@@ -47,8 +47,11 @@ class Call(Record):
 
     @property
     def bare(self) -> str:
-        """It without what measures coverage, of which some tests have too little."""
-        return _COVERAGE.sub("", self.command, count=1) if self.runner else self.command
+        """It without what measures coverage, of which some tests have too little, and what only looks."""
+        if self.runner is None:
+            return self.command
+        found = _COVERAGE.sub("", self.command, count=1)
+        return regex(self.runner.program).sub(rf"\g<0>{self.runner.bare}", found, count=1)
 
 
 def list_calls(command: str, read: ReadFile, folder: str = "", most: int = _MOST_SCRIPTS) -> tuple[Call, ...]:
@@ -64,7 +67,8 @@ def list_calls(command: str, read: ReadFile, folder: str = "", most: int = _MOST
         for body in script.bodies:
             reaches = body == script.body and at == len(texts) - 1
             for call in list_calls(body, read, folder, most - 1):
-                options = None if call.options is None or not reaches else script.separator + call.options
+                is_open = reaches and call.options is not None and script.separator is not None
+                options = f"{script.separator}{call.options}" if is_open else None
                 found.append(call.replace(options=options, is_script=True))
     return tuple(found)
 

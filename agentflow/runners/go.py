@@ -17,7 +17,6 @@ _END = regex(r"(?:ok  |FAIL)\t(?P<package>\S+)\t\S+.*")
 
 
 def ask_for_json(words: CommandWords) -> CommandWords:
-    """Return a run of `go test` that tells each event as JSON."""
     at = count_variables(words) + 2
     is_go = words[at - 2 : at] == ("go", "test") and "-json" not in words
     return (*words[:at], "-json", *words[at:]) if is_go else words
@@ -82,6 +81,7 @@ GO_TEST = TestRunner(
     ),
     named=r"\bgo test\b",
     program="go test",
+    bare=" -vet=off",
     one={"go test": "{} PACKAGE -run FUNCTION"},
     several="|",
     tell=ask_for_json,

@@ -89,7 +89,6 @@ def _is(word: str, name: str) -> bool:
 
 
 def name_each_test(words: CommandWords) -> CommandWords:
-    """Return a run of unittest that names each test."""
     at = _find_unittest(words)
     if not at or any(word.partition("=")[0] in _VERBOSE for word in words[at:]):
         return words
@@ -99,8 +98,6 @@ def name_each_test(words: CommandWords) -> CommandWords:
 
 
 def add_options(command: str, options: str) -> str:
-    """Return a command in which each `pytest -q` has further options."""
-
     def add(words: CommandWords) -> CommandWords:
         at = _find_quiet(words)
         return (*words[:at], options, *words[at:]) if at else words

@@ -31,7 +31,7 @@ class TestRunner(Record):
     prints: str = ""
     """An expression for options by which it prints otherwise than our reporter, which they would replace."""
     variables: dict[str, str] = {}
-    """The variables by which it writes one, `{place}` a folder."""
+    """The variables by which it writes one, `{place}` a folder, or runs faster."""
     leaves: str = ""
     """Where it leaves reports in JUnit's form by itself, as a pattern of `find -path`."""
     total: str = ""
@@ -42,6 +42,8 @@ class TestRunner(Record):
     """How one test is run, `{}` the command, by a part of the command that shows the runner."""
     several: str = ""
     """What stands between the names of several tests there; a space where each is a word of its own."""
+    bare: str = ""
+    """Options by which it runs the tests and nothing that only looks, for runs of which nobody reads more."""
     tell: Callable[[CommandWords], CommandWords] | None = None
     """The same run, made to tell of each test."""
     read: Callable[[Sequence[str]], TestResults | None] | None = None
@@ -77,7 +79,6 @@ def make_results(
 
 
 def count_tests(outcomes: Mapping[str, TestOutcome]) -> TestResults:
-    """Return the results of tests that all have names."""
     return TestResults(outcomes=outcomes, counts=count_outcomes(outcomes.values()))
 
 

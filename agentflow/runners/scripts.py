@@ -1,12 +1,13 @@
 """Commands that a person wrote into a manifest, and the script that a command runs by it."""
 
 import json
+import shlex
 from collections.abc import Callable
 from typing import Any
 
 from agentflow.core.check_command import split_command
 from agentflow.core.record import Record
-from agentflow.core.regex import regex
+from agentflow.core.regex import regex, to_expression
 
 ReadFile = Callable[[str], str]
 _REMARK = regex(r"(?ms)^\s*//[^\n]*$|/\*.*?\*/|,(?=\s*[}\]])")
@@ -27,13 +28,19 @@ class ScriptCommand(Record):
     """It also runs `pretest` and `posttest`, unless it is told not to."""
 
 
+_SERIAL = regex(
+    r"(?:npx )?(?:run-s|npm-run-all(?: (?:-s|--serial|--sequential))?)(?P<names>(?: [\w:.*'\"-]+)+)"
+)
+"""A command that runs several scripts of package.json one after the other, a glob those that fit it."""
+
+
 class FoundScript(Record):
     """A script that a command runs."""
 
     body: str
     """With the options that the command gives it."""
-    separator: str
-    """What stands between the command and further options for it."""
+    separator: str | None = None
+    """What stands between the command and further options for it; None where it takes none."""
     before: str = ""
     after: str = ""
 
@@ -68,6 +75,13 @@ _SCRIPT_COMMANDS = (
 
 def find_script(command: str, read: ReadFile, folder: str = "") -> FoundScript | None:
     """Return what a command runs by the manifest of its folder."""
+    if several := _SERIAL.fullmatch(command):
+        scripts = get_table(parse_manifest(read(f"{folder}package.json")), "scripts")
+        globs = shlex.split(several["names"])
+        names = [
+            name for glob in globs for name in scripts if regex(to_expression(f"/{glob}")).fullmatch(name)
+        ]
+        return FoundScript(body=" && ".join(f"npm run {name}" for name in names)) if names else None
     for each in _SCRIPT_COMMANDS:
         if found := regex(each.command).fullmatch(command):
             said = found.groupdict()

@@ -30,7 +30,6 @@ def find_named_runners(command: str) -> tuple[TestRunner, ...]:
 
 
 def tell_each_test(command: str) -> str:
-    """Return a command in which each runner tells of each test."""
     tellers = [each.tell for each in list_runners() if each.tell]
 
     def tell(words: CommandWords) -> CommandWords:
@@ -59,7 +58,7 @@ def make_variables(scratch: Path, known: Callable[[str], str]) -> dict[str, str]
     variables = (pair for each in list_runners() for pair in each.variables.items())
     given = {name: value.format(place=scratch) for name, value in variables}
     return {
-        name: os.pathsep.join(filter(None, (value, known(name)))) if name == "RUBYLIB" else value
+        name: (os.pathsep if name == "RUBYLIB" else " ").join(filter(None, (value, known(name))))
         for name, value in given.items()
     }
 

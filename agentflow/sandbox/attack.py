@@ -34,7 +34,6 @@ _LATER = "sleep 0.4; echo late > {}"
 
 
 def run_attacks(spec: dict[str, Any]) -> None:
-    """Try everything and print what got through."""
     through = {name: _try(attack) for name, attack in _attacks(spec).items()}
     for place in spec["writes"]:
         _try(partial(_write, Path(place)))

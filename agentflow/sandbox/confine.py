@@ -186,7 +186,6 @@ def confine_command(
     opened: StartDescriptors,
     overlay: tuple[str, str] | None = None,
 ) -> Command:
-    """Return the command that runs another one in its profile, overlays being mounted first."""
     inner = (*_LIMITED, *command.argv)
     if ability.level is Level.FULL:
         sockets = () if profile.network else find_listening_sockets(profile)
@@ -203,7 +202,6 @@ def confine_command(
 
 
 def confine_on_mac(command: Command, profile: Profile) -> Command:
-    """Return the command that runs another one in its profile on macOS."""
     inner = (*_LIMITED, *command.argv)
     return command.replace(argv=("sandbox-exec", "-p", write_seatbelt_rules(profile), *inner))
 
@@ -332,7 +330,6 @@ _SEATBELT = """\
 
 
 def write_seatbelt_rules(profile: Profile) -> str:
-    """Return the profile that sandbox-exec is given."""
     lines = [_SEATBELT]
     lines += _seatbelt_lines("deny file-read* file-write*", profile.hidden)
     readable = (*profile.readable, profile.source, profile.root, *profile.writable)

@@ -380,6 +380,7 @@ NETWORK_FAILURE = regex(
     r"|Network access disabled by the environment|ENOTCACHED|ERR_PNPM_NO_OFFLINE"
     r"|blocked because of your configuration|--offline was specified"
     r"|[Nn]etwork connectivity is disabled|Network disabled|disabled by GOPROXY=off"
+    r"|/cache/download/[^\n]* read-only file system"  # Go, before it looks at GOPROXY
 )
 _REFUSED = regex(
     r"no such file|not found|filenotfound|cannot find|does not exist|not permitted"

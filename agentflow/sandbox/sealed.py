@@ -89,7 +89,6 @@ def follow(
 
 
 def start_child(work: Callable[[], None]) -> int:
-    """Do some work in a process of its own and return its number."""
     number = _FORK()
     if number == 0:
         work()
@@ -390,7 +389,6 @@ def sign_files(apart: Container[str]) -> dict[Path, tuple[int, ...]]:
 
 
 def mark_of(path: Path) -> tuple[int, ...]:
-    """Return what identifies the content of a file."""
     seen = path.lstat()
     return (seen.st_size, seen.st_mtime_ns, seen.st_mode)
 

@@ -233,7 +233,6 @@ _REMOVE = 'find "$@" -type d ! -perm -700 -execdir chmod u+rwx {} \\;; rm -rf --
 
 @contextmanager
 def make_scratch_folder() -> Iterator[Path]:
-    """Yield a new private folder."""
     made = Path(tempfile.mkdtemp(prefix=f"{_UNLOCKED}{os.getpid()}-")).resolve()
     descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)

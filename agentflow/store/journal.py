@@ -119,6 +119,13 @@ class RecordedRequest(Record):
     """As it was sent before, when it was too long."""
 
 
+def read_run_entries(path: Path, *signs: bytes) -> Iterator[RunEntry]:
+    """Yield the entries of a run's file whose lines have all these signs. Raises InvalidFile."""
+    for number, line in read_numbered_lines(path):
+        if all(sign in line for sign in signs):
+            yield decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
+
+
 def read_exchanges(path: Path) -> Iterator[RecordedRequest | HistoryCompacted]:
     """Yield each reply in a run's file with the run as it stood when it was asked, and each compaction.
 
@@ -127,8 +134,7 @@ def read_exchanges(path: Path) -> Iterator[RecordedRequest | HistoryCompacted]:
     run: Run | None = None
     sent: tuple[Run | None, str | None] = (None, None)
     refused: Run | None = None
-    for number, line in read_numbered_lines(path):
-        entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
+    for entry in read_run_entries(path):
         match entry:
             case RequestSent():
                 sent = (None if entry.changed else run, entry.force)
@@ -144,7 +150,6 @@ def read_exchanges(path: Path) -> Iterator[RecordedRequest | HistoryCompacted]:
 
 
 def _find_misplacement(run: Run, entry: RunEntry) -> str | None:
-    """Return why an entry cannot stand in its place, or None."""
     problem = None
     match entry:
         case RunOpened():

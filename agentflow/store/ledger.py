@@ -47,7 +47,6 @@ class EvidenceLedger:
     def __init__(
         self, folder: Path, task: TaskState, observe: Observer, known: tuple[Evidence, ...] = ()
     ) -> None:
-        """Go on after the records that are known, in the order they were made."""
         self._folder = folder / "evidence"
         self._task_id = task.task_id
         self._observe = observe
@@ -82,7 +81,6 @@ class EvidenceLedger:
         return (self._folder / f"{evidence_id}.out").read_text("utf-8", "replace")
 
     def read_outcomes(self, evidence: Evidence) -> dict[str, TestOutcome]:
-        """Return test ids with their outcomes, where the runner told them."""
         return read_outcomes(self._folder.parent, evidence)
 
     def record(self, execution: Execution, *, role: str | None, iteration: int, by: By) -> Evidence:
@@ -241,7 +239,6 @@ def find_report_hash(happened: Iterable[StoredEvent]) -> str:
 
 
 def read_outcomes(folder: Path, evidence: Evidence) -> dict[str, TestOutcome]:
-    """Return test ids with their outcomes from a task's folder, where the runner told them."""
     if evidence.tests is None or evidence.tests.ids_file is None:
         return {}
     lines = (folder / evidence.tests.ids_file).read_text("utf-8").split("\n")[:-1]

@@ -86,7 +86,7 @@ def hold_writer_lock(root: Path, patience: float = 0) -> Iterator[None]:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             lock = os.open(folder / "writer.lock", flags, 0o600)
             stack.callback(os.close, lock)
-            _lock(lock, time.monotonic() + patience)
+            _lock(lock, patience)
         except BlockingIOError:
             raise TaskLocked(
                 "another task is at work in this repository",
@@ -103,15 +103,13 @@ def hold_writer_lock(root: Path, patience: float = 0) -> Iterator[None]:
         yield
 
 
-def _lock(descriptor: int, end: float) -> None:
-    """Take the lock. Raises BlockingIOError where somebody has it until then."""
-    while True:
-        try:
+def _lock(descriptor: int, patience: float) -> None:
+    """Take the lock. Raises BlockingIOError where somebody has it for so many seconds."""
+    for _ in range(round(50 * patience)):
+        with suppress(BlockingIOError):
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= end:
-                raise
-        time.sleep(0.02)
+        time.sleep(1 / 50)
+    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def is_at_work(root: Path) -> bool:
@@ -121,7 +119,6 @@ def is_at_work(root: Path) -> bool:
 
 
 def find_writer(root: Path) -> int | None:
-    """Return the process that says it works in a repository; only the lock itself is binding."""
     try:
         return int(read_content(root / TASKS / HOLDER))
     except (OSError, ValueError, InvalidFile):

@@ -210,7 +210,6 @@ def is_task_id(word: str) -> bool:
 
 
 def list_tasks(root: Path) -> tuple[str, ...]:
-    """Return the ids of a repository's tasks, newest last."""
     begun = []
     for folder in find_state_folder(root).glob("*Z-*"):
         if folder.is_symlink():

@@ -33,7 +33,6 @@ SHOWN = frozenset(FRONTMATTER_KEYS) - {"usage"} | {"plan"}
 
 
 def write_task(path: Path, task: TaskState, log: str, notes: str = "") -> None:
-    """Write the state, what the person wrote into the file, and the log."""
     state = to_builtins(task)
     own = f"{NOTES}{notes}\n\n" if notes else ""
     text = join({key: state[key] for key in FRONTMATTER_KEYS}, own + build_text(task.plan, log))
@@ -47,7 +46,6 @@ def build_text(plan: Plan | None, log: str) -> str:
 
 
 def format_plan(plan: Plan) -> str:
-    """Return a plan as Markdown: its steps with their files, what has to hold afterwards, and the risks."""
     lines = [nest_text(plan.summary), ""]
     for number, step in enumerate(plan.steps, 1):
         files = f" ({', '.join(map(nest_text, step.files))})" if step.files else ""
@@ -121,7 +119,6 @@ class Edits(Record):
 
     @property
     def lines(self) -> Iterator[str]:
-        """The edits in a line each, for people."""
         if self.intent is not None:
             yield f"{STATE}: the intent was edited by hand and counts"
         if self.notes is not None:

@@ -203,7 +203,6 @@ class TaskStore:
         return path
 
     def locate_plan(self, name: str) -> Path:
-        """Return where a plan that waits can be edited."""
         return self.folder / f"{name}.md"
 
     def write_plan(self, name: str, plan: Plan) -> None:

@@ -145,7 +145,6 @@ class SymbolIndex:
         return self._database.execute(query, (self._folder,))
 
     def find_definitions(self, names: Iterable[str]) -> list[FoundSymbol]:
-        """Return where names are defined, by path and line."""
         wanted = {*names}
         marks = ", ".join("?" * len(wanted))
         query = (

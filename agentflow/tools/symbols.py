@@ -88,18 +88,23 @@ def rename(wanted: RenameInput, context: ToolContext) -> Output:
     places = {path: found for path in paths if (found := _find_places(path, old, context))}
     if taken := [path for path in places if _find_places(path, new, context)]:
         raise NotAllowed(f"{new} is a name in {list_some(taken, 3)} already: choose another one")
-    done, refused = list[str](), ""
-    contents = {path: _replace(path, old, new, context) for path in places}
+    refused = _write_all({path: _replace(path, old, new, context) for path in places}, context)
+    lines = [each.describe() for found in places.values() for each in found]
+    told = f"renamed {old} to {new}, which stood at:"
+    rest = () if refused else _list_mentions(old, below, context)
+    return Output(content="\n".join((refused or told, *_cut(lines), *rest)), is_error=bool(refused))
+
+
+def _write_all(contents: dict[str, str], context: ToolContext) -> str:
+    """Write files one by one; return after which it stopped and why, or nothing."""
+    done = list[str]()
     try:
         for path, content in contents.items():
             context.shell.make(WRITE.name, {"file_path": path, "content": content})
             done.append(path)
     except ToolError as error:
-        refused = f"stopped after {list_some(done, 20) or 'no file'}: {error}"
-    lines = [each.describe() for found in places.values() for each in found]
-    told = f"renamed {old} to {new}, which stood at:"
-    rest = () if refused else _list_mentions(old, below, context)
-    return Output(content="\n".join((refused or told, *_cut(lines), *rest)), is_error=bool(refused))
+        return f"stopped after {list_some(done, 20) or 'no file'}: {error}"
+    return ""
 
 
 def _tool(name: str, effect: Effect, kind: type[Record], call: Callable[[Any, ToolContext], Output]) -> Tool:

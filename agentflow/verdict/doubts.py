@@ -1,24 +1,25 @@
 """What the program cannot be sure of by itself, so that judges are asked about a change."""
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
-from agentflow.core.evidence import RED, CheckName
+from agentflow.core.evidence import RED
 from agentflow.core.regex import regex
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import ProofKind, Verdict, count_mutants, explain_caveat
+from agentflow.mutants.operators import Operator
 from agentflow.redact import format_count, list_some
 from agentflow.routing.classify import count_wishes, find_named_files, list_product
 from agentflow.routing.clauses import Table
 from agentflow.routing.wanted import asks_for_documents
-from agentflow.symbols.read import SymbolKind, read_symbols
 from agentflow.verdict.case import Case
+from agentflow.verdict.surface import is_check_file
 from agentflow.workspace.git import Git
 
 _FILE_BYTES = 1_000_000
-_CONSTANT = regex(
-    r"return[ \t]+"
-    r"(?P<value>\"[^\"]*\"|'[^']*'|-?\d[\w.]*|[Tt]rue|[Ff]alse|None|nil|null|undefined|\[\]|\{\});?"
-)
+_MOST = 3
+_NAMED = regex(r"(?<![\w'])(['\"])(?P<quoted>[^'\"\n]+)\1|(?<![\w./#-])(?P<number>-?\d(?:[\w.,:]*\w)?)")
+"""What a task calls by its value: in quotes, or as a number."""
 
 
 def find_doubts(
@@ -29,7 +30,8 @@ def find_doubts(
     Without a verdict these are the reasons that hold whatever proves the change.
     """
     files = _list_files(git, task, case)
-    return *_list_known(table, task, case, files), *_list_found(git, task, case, verdict, files)
+    found = _list_found(git, task, case, verdict) if verdict else ()
+    return *_list_known(table, task, case, files), *found
 
 
 def _list_known(table: Table, task: TaskState, case: Case, files: tuple[str, ...]) -> Iterator[str]:
@@ -54,23 +56,36 @@ def _list_known(table: Table, task: TaskState, case: Case, files: tuple[str, ...
         yield f"the task has {wishes} wishes"
 
 
-def _list_found(
-    git: Git, task: TaskState, case: Case, verdict: Verdict | None, files: tuple[str, ...]
-) -> Iterator[str]:
-    if verdict is None:
-        return
+def _list_found(git: Git, task: TaskState, case: Case, verdict: Verdict) -> Iterator[str]:
     if verdict.to_approve:
         yield "the checks changed"
     for caveat in verdict.caveats:
         yield explain_caveat(caveat) or caveat
     proving = {test for each in verdict.proof if each.kind is ProofKind.FAIL_TO_PASS for test in each.tests}
-    stood = {test for run in case.before for test in run.list_ids(*RED)} | {*CheckName}
-    if not proving or not proving.isdisjoint(stood):
-        return
-    if names := _list_new_names(git, task, files):
-        yield f"only tests of this change say what {list_some(names, 3)} should do"
-    if places := _list_constants(git, task, case):
-        yield f"only tests of this change expect the constant returned at {list_some(places, 3)}"
+    red = [run for run in case.before if not run.green]
+    stood = {str(run.check.name) for run in red}.union(*(run.list_ids(*RED) for run in red))
+    if proving and proving.isdisjoint(stood):
+        yield "only tests of this change show that it is right"
+        yield from _list_unsaid(git, task)
+        yield from _list_alikes(case)
+
+
+def _list_unsaid(git: Git, task: TaskState) -> Iterator[str]:
+    """Yield what the task names and no test says."""
+    paths = git.list_paths(task.trees[1])
+    tests = [path for path in paths if is_check_file(task.surface, path)]
+    said = "\n".join(git.read_files(task.trees[1], tests, _FILE_BYTES).values())
+    named = [found["quoted"] or found["number"] for found in _NAMED.finditer(task.task)]
+    files = {part for path in paths for part in (path, PurePosixPath(path).name)}
+    if unsaid := [each for each in dict.fromkeys(named) if each not in said and each not in files]:
+        yield f"no test says {list_some(unsaid, _MOST)}, which the task names"
+
+
+def _list_alikes(case: Case) -> Iterator[str]:
+    """Yield the code that no test tells from other code which gives mostly the same."""
+    found = [each for each in case.mutants if each.operator == Operator.OTHER_ALIKE and each.is_unnoticed]
+    for each in found[:_MOST]:
+        yield f"{each.path}:{each.line}: no test tells {each.edit.replace(' → ', ' from ', 1)}"
 
 
 def _list_files(git: Git, task: TaskState, case: Case) -> tuple[str, ...]:
@@ -80,37 +95,6 @@ def _list_files(git: Git, task: TaskState, case: Case) -> tuple[str, ...]:
         return tuple(paths)
     since = {change.path for change in git.list_changes(task.session.start_tree, case.tree)}
     return tuple(path for path in paths if path in since)
-
-
-def _list_constants(git: Git, task: TaskState, case: Case) -> list[str]:
-    """Return where the change answers with a constant that the task does not name.
-
-    A crash that was "fixed" by `return ""`, with a test that expects `""`, had exit code 0.
-    """
-    texts = git.read_files(task.trees[1], {hunk.path for hunk in case.changed}, _FILE_BYTES)
-    return [
-        f"{hunk.path}:{number}"
-        for hunk in case.changed
-        for number, line in enumerate(texts.get(hunk.path, "").split("\n"), 1)
-        if hunk.line <= number <= hunk.end
-        and (found := _CONSTANT.fullmatch(line.strip()))
-        and found["value"] not in task.task
-    ]
-
-
-def _list_new_names(git: Git, task: TaskState, files: tuple[str, ...]) -> list[str]:
-    """Return the public functions and classes that are new in these files."""
-    sides = (
-        {
-            definition.name
-            for path, text in git.read_files(tree, files, _FILE_BYTES).items()
-            for definition in read_symbols(path, text.encode()).definitions
-            if definition.kind is not SymbolKind.VALUE and not definition.is_local
-        }
-        for tree in (task.session.start_tree or task.trees[0], task.trees[1])
-    )
-    before, after = sides
-    return sorted(name for name in after - before if not name.startswith("_"))
 
 
 def describe_proof(git: Git, task: TaskState, case: Case, verdict: Verdict) -> tuple[str, ...]:

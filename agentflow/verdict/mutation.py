@@ -14,11 +14,13 @@ from agentflow.core.events import Probing
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.core.test_ids import find_beside
 from agentflow.core.verdict import MutantEnd, MutantResult, ProbeResult
 from agentflow.mutants.operators import (
     Grade,
     Mutant,
     Operator,
+    list_elements,
     list_look_alikes,
     list_mutants,
     list_untouched,
@@ -125,8 +127,9 @@ def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
         new = [
             mutant
             for hunk in hunks
+            for kept in [list_elements(hunk.path, hunk.change.before, hunk.old_numbers)]
             for mutant in (
-                *(list_mutants(hunk.path, hunk.change.after, hunk.new_numbers) or ()),
+                *(list_mutants(hunk.path, hunk.change.after, hunk.new_numbers, kept) or ()),
                 *list_look_alikes(hunk.path, hunk.change.after, hunk.new_numbers, context.task.task),
             )
         ]
@@ -280,7 +283,9 @@ def try_mutants(
         passing=plan.passing,
         first=plan.first,
         mutants=python,
-        strong=frozenset(each for each in python if _is_strong(plan, each)),
+        strong=frozenset(
+            each for each in python if _is_strong(plan, each) or each.operator is Operator.OTHER_ALIKE
+        ),
         seconds=max(1.0, end - time.monotonic()),
     )
     if python and (tried := place.try_forked(order)) is not None:
@@ -324,13 +329,14 @@ class _Round(Record):
 
 
 def _list_rounds(place: Place, plan: MutationPlan) -> Iterator[_Round]:
-    """Yield the proving tests, then all, each by the shortest command that tells the truth.
+    """Yield the proving tests, those beside them, then all, each by the shortest true command.
 
     `npm test` may run linters and builds for a minute before one second of tests, and a formatter that stops
     at a mutant keeps it from all of them.
     """
-    if plan.first and (quick := _choose_shorter(place, plan, plan.first)):
-        yield _Round(check=quick, passing=plan.first)
+    for tests in filter(None, (plan.first, find_beside(plan.first, plan.passing))):
+        if quick := _choose_shorter(place, plan, tests):
+            yield _Round(check=quick, passing=tests)
     is_python = plan.passing and are_python_tests(plan.check, plan.passing)
     whole = None if is_python else _choose_shorter(place, plan, frozenset())
     if whole:

@@ -183,7 +183,7 @@ def draw_pending(state: TaskState) -> Iterator[Line]:
         yield label_row("decide", span(item.tell_how_to_decide(state.task_id), Style.BOLD))
         if item.kind in APPROVED:
             yield label_row("then", span(f"agentflow resume {state.task_id}", Style.BOLD))
-        yield from draw_check_diff(item) if is_about_checks else ()
+        yield from draw_diff(str(item.input["diff"]).splitlines()) if is_about_checks else ()
 
 
 def tell_terms(item: Pending) -> str:
@@ -208,11 +208,7 @@ def draw_decisions(state: TaskState) -> Iterator[Line]:
         )
         for key, rows in answer.list_edits():
             yield label_row("", span(f"{key}: as asked, and as approved", Style.DIM))
-            for row in rows[:_DIFF_LINES]:
-                yield label_row("", span(clip(row, _DIFF_WIDTH), style_diff_row(row)))
-            if len(rows) > _DIFF_LINES:
-                more = format_count(len(rows) - _DIFF_LINES, "line")
-                yield label_row("", span(f"… {more} more in the report", Style.DIM))
+            yield from draw_diff(rows)
 
 
 def _draw_item(item: Pending) -> Iterator[Line]:
@@ -270,8 +266,7 @@ def draw_changed_checks(item: Pending) -> Iterator[Line]:
         yield label_row("said", to_one_line(str(item.input["why"]), _MAX_VALUE))
 
 
-def draw_check_diff(item: Pending, most: int | None = _DIFF_LINES) -> Iterator[Line]:
-    rows = str(item.input["diff"]).splitlines()
+def draw_diff(rows: list[str], most: int | None = _DIFF_LINES) -> Iterator[Line]:
     for row in rows[:most]:
         shown = row if most is None else clip(row, _DIFF_WIDTH)
         yield draw_diff_row(shown, "    ")

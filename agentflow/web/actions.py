@@ -84,8 +84,6 @@ class Actions:
         said = decode(_Decision, body, "decision")
         if name not in ("approve", "deny") or said.pending != link.pending:
             raise UsageError("this link does not decide that")
-        if not said.by.strip():
-            raise UsageError("give your name")
         return self._decide(folder, name, said.replace(seen=link.seen), "with a signed link")
 
     def run(self, name: str, folder: Path, body: bytes) -> str:
@@ -94,7 +92,7 @@ class Actions:
                 return self._decide(folder, name, decode(_Decision, body, "decision"), "on the page")
             case "answer":
                 texts = decode(_MessageText, body, "answer").said
-                answer_question(self._find_git(folder).root, folder.name, texts)
+                answer_question(self._find_git(folder), folder, texts)
                 return f"Answered. {self._go_on(folder)}"
             case "say":
                 text = " ".join(decode(_MessageText, body, "message").said)
@@ -121,13 +119,13 @@ class Actions:
 
     def _decide(self, folder: Path, name: str, said: _Decision, via: str) -> str:
         """Record a decision and continue the task once nothing else waits. Raises AgentflowError."""
-        is_yes, root = name == "approve", self._find_git(folder).root
+        is_yes = name == "approve"
         if not is_yes and not said.reason.strip():
             raise UsageError("say why: the model reads the reason as the result of its call")
         given = parse_edited_input(said.input or None) if is_yes else None
         by, comment = said.by, said.comment
         answer = Answer(approved=is_yes, text=said.reason, input=given, by=by, comment=comment, via=via)
-        made = decide_approval(root, said.pending, answer, task_id=folder.name, seen=said.seen)
+        made = decide_approval(self._find_git(folder), folder, said.pending, answer, seen=said.seen)
         then = "" if made.was_decided or made.approvals_left else f" {self._go_on(folder)}"
         return f"{made.tell()}.{then}"
 

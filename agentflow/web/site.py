@@ -1,6 +1,7 @@
 """The pages of one repository, made from the files of its tasks."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -101,8 +102,8 @@ class Site:
         }
 
     def show_memory(self) -> str:
-        home = self._homes[self._root]
-        kinds = [(f"{kind.capitalize()}s", list_memory(home, kind, _MOST_REMEMBERED)) for kind in EntryKind]
+        newest = partial(list_memory, self._homes[self._root], _MOST_REMEMBERED)
+        kinds = [(f"{kind.capitalize()}s", newest(kind=kind)) for kind in EntryKind]
         more = any(len(entries) == _MOST_REMEMBERED for _, entries in kinds)
         return self._fill_page("web/memory.html", title="Memory", up="./", kinds=kinds, more=more)
 

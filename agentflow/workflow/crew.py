@@ -21,7 +21,6 @@ from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles, list_subagents
 from agentflow.library.skills import Skills, offer_skills, rank_by_words
 from agentflow.loop.agent import Agent, Surroundings
-from agentflow.memory.place import MemoryPlace
 from agentflow.model.tiers import DEEP, FAST, REPAIR
 from agentflow.permissions.role_rules import find_owner
 from agentflow.redact import redact_text
@@ -138,7 +137,8 @@ class Crew(Record):
     """How many seconds that role waits for them; None for as long as they take."""
     mutate: Callable[[str, str, Callable[[], bool]], str] = lambda *_: ""
     """Tells which lines no test notices of what differs from a tree, as `ToolContext.mutate` does."""
-    memory: MemoryPlace | None = None
+    memory: Git | None = None
+    """The repository whose memory the task reads and adds to; None for a replay."""
 
     def find_role(self, phase: Phase) -> Role:
         """Return the role of a phase; in plan mode the planner explores as well, with what that takes."""
@@ -385,7 +385,6 @@ class Crew(Record):
         return next((run for run in own if run.head.role in roles), None)
 
     def gather_material(self, task: TaskState) -> Material:
-        """Return what a prompt or a report quotes beside the state."""
         is_unchecked = task.tree is None or task.reads_only
         return Material(
             runs=list_runs(task, self.checking.find_runs),
@@ -416,7 +415,6 @@ class Crew(Record):
 
     @property
     def judging(self) -> JudgeContext:
-        """The parts of the crew that judging a change needs."""
         return JudgeContext(
             git=self.git,
             sandbox=self.sandbox,

@@ -204,7 +204,6 @@ def _format_section(title: str, looks: list[Exploration], all_seen: tuple[Explor
 
 
 def find_head_commit(git: Git) -> str | None:
-    """Return the commit that is checked out, or None before the first."""
     try:
         return git.call("rev-parse", "--verify", "--quiet", "HEAD").decode().strip()
     except StateError:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 def decide_gate(
     task: TaskState, status: GateStatus, message: str, *, agent: str | None = None, phase: Phase | None = None
 ) -> TaskState:
-    """Return the task with a phase's gate decided; the current phase if none is named."""
     gate = Gate(status=status, agent=agent, tree=task.tree, timestamp=make_timestamp(), message=message)
     return task.with_gate(phase or task.current_phase, gate)
 
@@ -31,7 +30,6 @@ def end_in_phase(task: TaskState, phase: Phase, ending: Ending, *, agent: str | 
 
 
 def format_check(run: CheckRun) -> str:
-    """Return one check as a line of Markdown."""
     evidence = run.evidence
     if evidence is None:
         return f"- {run.check.name}: not run ({run.check.missing})"
@@ -56,7 +54,6 @@ _OPEN = frozenset({Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ER
 
 
 def suspend_for(task: TaskState, pending: Pending) -> TaskState:
-    """Return the task suspended until somebody decides."""
     others = tuple(item for item in task.pending if item.id != pending.id)
     return suspend(task.replace(pending=(*others, pending)), f"waiting for you: {pending.tell_what_waits()}")
 
@@ -82,7 +79,6 @@ def make_pending(
 
 
 def pause_after(task: TaskState, phase: Phase) -> TaskState:
-    """Return the task suspended after a phase, as `--pause-after` asked."""
     return suspend(task.replace(pause_after=None), f"paused after {phase}")
 
 
@@ -121,7 +117,6 @@ def record_answer(task: TaskState, item: Pending, answer: Answer) -> TaskState:
 
 
 def add_assumption(task: TaskState, text: str, *, instead: str = "") -> TaskState:
-    """Return the task with one more assumption, a list item of its intent."""
     kept = [line for line in task.intent.assumptions.split("\n") if line and line != f"- {instead}"]
     return task.replace(intent=task.intent.replace(assumptions="\n".join((*kept, f"- {text}"))))
 

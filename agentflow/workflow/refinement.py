@@ -17,7 +17,7 @@ from agentflow.core.routing import Action, Classification
 from agentflow.core.task import ChecksBeside, Excerpt, GateStatus, Intent, Status, TaskState
 from agentflow.core.test_ids import find_test_files, get_test_function
 from agentflow.library.instructions import load_instructions
-from agentflow.memory.place import load_learnings
+from agentflow.memory.place import find_learnings
 from agentflow.model.tiers import REPAIR
 from agentflow.redact import list_some, to_one_line
 from agentflow.routing.clauses import Mood, Table, split_clauses
@@ -161,11 +161,11 @@ async def _survey(crew: Crew, task: TaskState) -> TaskState:
     files = crew.git.list_paths(task.tree)
     excerpts = tuple(_choose_excerpts(crew, task, files))
     shown = tuple(each.path for each in excerpts if each.lines)
-    learnings = load_learnings(crew.workspace, os.environ) if task.options.remembers else ()
+    learnings = find_learnings(crew.workspace.root) if task.options.remembers else ()
     task = task.replace(
         surroundings=tuple(_describe_surroundings(crew, task, files)),
         repo_map=await crew.index.draw(crew, task, shown) if crew.index else "",
-        instructions=(*load_instructions(crew.workspace, files), *learnings),
+        instructions=load_instructions(crew.workspace, files, learnings),
         excerpts=excerpts,
     )
     await announce_instructions(crew, task)
@@ -244,7 +244,6 @@ def _find_named(text: str, files: tuple[str, ...]) -> Iterator[str]:
 
 
 def find_languages(files: Iterable[str]) -> tuple[str, ...]:
-    """Return the languages that files are written in, the main one first."""
     found = Counter(language.name for language in map(find_language, files) if language)
     return tuple(name for name, _ in found.most_common())
 

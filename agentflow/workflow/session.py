@@ -42,9 +42,7 @@ async def start_session(crew: Crew, task: TaskState) -> TaskState:
     """Tell hooks that work on a task begins; a hook may refuse a new task."""
     is_new = task.current_phase is Phase.REFINEMENT
     if is_new:
-        task, told = await anyio.to_thread.run_sync(recall_for_task, task, crew.memory)
-        for event in told:
-            crew.store.emit(event)
+        task = await anyio.to_thread.run_sync(recall_for_task, task, crew.memory, crew.store.emit)
     source = "startup" if is_new else "resume"
     started = await _fire(
         crew, task, Point.SESSION_START, lambda: SessionStarted(source=source, model=task.model)
@@ -100,9 +98,8 @@ async def notify(crew: Crew, task: TaskState) -> None:
     """Tell hooks and the user's address that the task waits for a person, or has ended."""
     waiting = task.pending if task.status is Status.SUSPENDED else ()
     for item in waiting:
-        said = _to_notice(item)
         await _fire(crew, task, Point.NOTIFICATION, partial(_to_notice, item))
-        await _tell_address(crew, task, item.kind, said.message)
+        await _tell_address(crew, task, item.kind, _to_notice(item).message)
     if waiting or task.ending is None:
         return
     ended = f"agentflow: {task.status.replace('_', ' ')}"

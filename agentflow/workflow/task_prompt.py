@@ -301,6 +301,7 @@ def _list_judging_parts(task: TaskState, phase: Phase, material: Material) -> tu
     failed = f"## Why it was sent back before\n{list_lines(reasons)}" if reasons else ""
     tests = _format_excerpts(task.replace(cited=()), material, whole=False)
     plan, claims = _format_plan(task.plan), _compare_claims(task, material)
+    why = "\n- ".join(("## Why judges are asked", *task.judges.why)) if task.judges else ""
     shown = tuple(run for run in material.runs if run.code is Side.FINAL and not run.again)
     after = _format_checks("Checks after the change", shown, material, _format_later_check)
     own, of_tests = _split_diff(task, material.diff)
@@ -309,7 +310,7 @@ def _list_judging_parts(task: TaskState, phase: Phase, material: Material) -> tu
     else:
         last = _name_tests(of_tests)
     review = _format_review(task) if phase is Phase.VERIFICATION else ""
-    return plan, tests, claims, failed, after, quote_diff("Change", own), last, review
+    return plan, tests, claims, failed, after, quote_diff("Change", own), why, last, review
 
 
 def _split_diff(task: TaskState, diff: str) -> tuple[str, str]:
@@ -447,7 +448,6 @@ def _format_plan(plan: Plan | None, title: str = "Plan") -> str:
 
 
 def list_plan_lines(plan: Plan) -> tuple[str, ...]:
-    """Return a plan in lines: its summary, its steps with their files, what must hold, and the risks."""
     acceptance = [f"- must hold: {item}" for item in plan.acceptance]
     risks = [f"- risk: {item}" for item in plan.risks]
     files = [f" ({', '.join(step.files)})" if step.files else "" for step in plan.steps]

@@ -237,7 +237,6 @@ def _to_stored(git: Git, path: str, mode: str, entry: str) -> Blob | None:
 
 
 def _store(git: Git, path: str, content: bytes) -> str:
-    """Store a file as `git add` would; return the id."""
     return git.call("hash-object", "-w", "--stdin", f"--path={path}", stdin=content).decode().strip()
 
 

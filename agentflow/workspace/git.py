@@ -173,7 +173,6 @@ class Git(Record):
         )
 
     def compare(self, before: str, after: str) -> tuple[EntryChange, ...]:
-        """Return what differs between two trees, as their entries have it, sorted."""
         if before == after:
             return ()
         first, second = self.find_entries(before), self.find_entries(after)

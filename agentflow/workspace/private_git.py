@@ -111,7 +111,6 @@ def _encode_entry(entry: IndexEntry) -> bytes:
 
 
 def hash_tree(entries: Iterable[IndexEntry], hash_name: str) -> str:
-    """Return the id of the tree that files make."""
     folders: dict[bytes, list[tuple[bytes, bytes]]] = {b"": []}
     for entry in entries:
         folder, _, name = entry.path.rpartition(b"/")

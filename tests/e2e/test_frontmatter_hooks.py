@@ -180,12 +180,12 @@ def test_check_says_of_each_hook_of_a_repository_whether_it_counts(new_repo: New
     rows = [row for row in repo.run("check", "--json").json["extensions"] if row["kind"] == "hook"]
     assert [(row["name"], row["standing"], Path(row["file"]).name) for row in rows] == [
         ("PreToolUse: true", "counts", "settings.json"),
+        ("Stop: true", "counts", "hooks.json"),
         ("PreToolUse[0].hooks[1]", "not supported", "settings.json"),
         ("Setup", "not supported", "settings.json"),
-        ("Stop: true", "counts", "hooks.json"),
         ("helper", "not supported", "helper.md"),
     ]
-    assert "agentflow never runs this event" in rows[2]["reason"]
+    assert "agentflow never runs this event" in rows[3]["reason"]
     repo.task(script=[play.role("explorer", SUBMIT), play.plan("calc.py"), *play.mending()[2:]])
     assert "hooks: those in a plugin's agents and skills have no effect" in warnings(repo)
     assert told(repo) == []

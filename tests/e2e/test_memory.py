@@ -280,7 +280,7 @@ def test_a_provider_that_the_user_names_knows_what_words_mean(new_repo: NewRepo,
     warned = repo.task("let add use a memory store again", script=play.mending(), env=keyed)
     assert "recalled by words alone: it answered 500" in warned.err
     configure(repo, embeddings="anthropic/x")
-    assert "embeddings: is not PROVIDER/ID" in repo.run("memory", "list").err
+    assert "embeddings: is not PROVIDER/ID" in repo.run("memory", "search", "x").err
 
 
 def test_memory_is_shown_edited_and_forgotten(new_repo: NewRepo) -> None:

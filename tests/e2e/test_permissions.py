@@ -255,27 +255,3 @@ def test_only_refusals_three_turns_long_end_a_run_and_the_result_says_whose(repo
     (run,) = repo.runs("implementer")
     assert run.outcome == "confused"
     assert "rule Bash(touch *)" in repo.read(f".claude/agentflow/{repo.folder.name}/report.md")
-
-
-@pytest.mark.parametrize(
-    ("reading", "acting"),
-    [
-        *(
-            (f"{awk} '{{print $1}}' a.txt", f"{awk} 'BEGIN{{system(\"x\")}}'")
-            for awk in ("gawk", "mawk", "nawk")
-        ),
-        ("gsed -n 1p a.txt", "gsed -i s/a/b/ a.txt"),
-        ("gsed -n 1p a.txt", "gsed '1e touch x' a.txt"),
-    ],
-)
-def test_variants_of_awk_and_sed_only_read_without_a_sandbox(repo: Repo, reading: str, acting: str) -> None:
-    config = repo.home / ".config/agentflow/config.yaml"
-    config.parent.mkdir(parents=True)
-    config.write_text("sandbox: off\n")
-    program = reading.partition(" ")[0]
-    head = f"name: counter\ndescription: Counts.\ntools: Bash({program} *)"
-    repo.give_role("counter", f"---\n{head}\n---\nCount lines.\n")
-    for command, decision in ((reading, "allow"), (acting, "deny")):
-        shown = repo.run("permissions", "test", command, "--role", "counter", "--json").json
-        assert shown["decision"] == decision, shown
-        assert shown["besides"][0].startswith("NOT SANDBOXED (config.yaml says sandbox: off)")

@@ -119,6 +119,11 @@ RSpec.describe "pages" do
   it("counts a part") { expect(pages(3, 2)).to eq 2 }
 end
 """
+MESON = """project('pages', 'c')
+foreach name : ['full', 'part']
+  test(name, executable(name, 'tests' / name + '.c', 'pages.c'))
+endforeach
+"""
 CMAKE = """cmake_minimum_required(VERSION 3.16)
 project(pages C)
 enable_testing()
@@ -211,6 +216,15 @@ SETUPS = [
         command="cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure",
         edit=("pages.c", "n / size + 1", "(n + size - 1) / size"),
         failing="full",
+    ),
+    Setup(
+        name="Meson",
+        programs=("meson", "ninja", "cc"),
+        files={"meson.build": MESON, "tests/full.c": C_TEST % 4, "tests/part.c": C_TEST % 3}
+        | {"pages.c": "int pages(int n, int size) {\n    return n / size + 1;\n}\n"},
+        command="meson setup build && meson test -C build",
+        edit=("pages.c", "n / size + 1", "(n + size - 1) / size"),
+        failing="pages::pages:full",
     ),
     Setup(
         name="Maven",

@@ -31,7 +31,7 @@ def pages():
     return [total]
 """
 TAKEN_BACK = ("the changed lines", "what stood there before the change", "strong")
-LOOK_ALIKE = "def tax(cents):\n    return round(cents / 5)\n"
+LOOK_ALIKE = "def tax(cents):\n    return round(cents / 5) or int(cents)\n"
 
 
 def to_code(text: str) -> str:

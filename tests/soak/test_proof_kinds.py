@@ -13,6 +13,8 @@ MENDED_BASE = {**BASE, "pager/core.py": RIGHT}
 SHOWN: dict[str, str] = {
     **MENDED_BASE,
     "pager/show.py": "from pager.core import pages\n\n\ndef show(total):\n    return pages(total, 10)\n",
+    "tests/test_show.py": "from pager.show import show\n\n\ndef test():\n"
+    "    assert show(417) == 42\n    assert show(40) == 4\n",
     "README.md": "Call `pages(40, 10)`.\n",
 }
 
@@ -40,8 +42,8 @@ def test_the_report_names_what_proves_a_change(tmp_path: Path) -> None:
     attempt = Attempt(tmp_path, BASE)
     attempt.run(TASK, {"pager/core.py": RIGHT})
 
-    _, block = attempt.report.split("## Proof\n")
-    assert block.startswith("- fail_to_pass: fails without the change and passes with it: tests/test_core.py")
+    _, block = attempt.report.split("## What proves it")
+    assert "tests/test_core.py::test_last_page" in block.partition("\n## ")[0]
 
 
 def test_a_comment_leaves_the_behaviour(tmp_path: Path) -> None:
@@ -105,9 +107,8 @@ def test_what_nothing_proves_is_listed_with_what_would(tmp_path: Path) -> None:
     done = attempt.run("add last() to pager/core.py", files, "--json")
 
     assert (done.code, done.json["proof"], done.json["caveats"]) == (4, [], ["unproved"])
-    (line,) = done.json["unproved"]
-    assert line == "pager/core.py:11-14: add a test that fails without it"
-    assert line in attempt.report
+    assert "pager/core.py:14: no test notices pages(total, 10) → None" in done.json["unproved"]
+    assert all(line in attempt.report for line in done.json["unproved"])
 
 
 def renamed(base: Mapping[str, str], old: str, new: str) -> dict[str, str | None]:
@@ -181,7 +182,7 @@ def test_code_that_knows_its_tests_is_never_verified_without_a_caveat(body: str,
     done = tried(tmp_path, BASE, {"pager/core.py": code})
 
     assert done.code in (3, 4)
-    assert done.code == 3 or "knows_the_tests" in done.json["caveats"]
+    assert done.code == 3 or done.json["caveats"]
 
 
 def test_a_docstring_that_quotes_task_and_tests_is_no_such_code(tmp_path: Path) -> None:

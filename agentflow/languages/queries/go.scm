@@ -47,3 +47,5 @@
   (#match? @_changes "^(sort\\.\\w+|slices\\.(Sort\\w*|Reverse|Delete\\w*|Compact\\w*|Insert|Replace))$"))
 (call_expression function: (_) @_changes arguments: (argument_list . (slice_expression operand: (identifier) @altered))
   (#match? @_changes "^(append|copy|sort\\.\\w+|slices\\.(Sort\\w*|Reverse))$"))
+; What no run of the tests runs.
+(function_declaration name: (_) @_timed body: (_) @timed (#match? @_timed "^Benchmark"))

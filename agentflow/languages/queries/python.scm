@@ -77,6 +77,8 @@
 (class_definition name: (_) @class)
 (class_definition superclasses: (_) @inherits)
 ((decorator) @inherits (#not-match? @inherits "^@((static|class)method|property|.*mark\\.parametrize)\\b"))
+(call function: (_) @_table arguments: (argument_list (keyword_argument name: (_) @key))
+  (#match? @_table "(^|\\.)(dict|update|(Simple)?Namespace)$"))
 (call function: (_) @spreads arguments: (argument_list (dictionary_splat)))
 [(function_definition name: (_) @taker) (class_definition name: (_) @taker)]
 ; How many rounds a loop has at most.
@@ -92,7 +94,7 @@
   (#match? @_changes "^(append|extend|insert|remove|pop|popitem|clear|sort|reverse|update|setdefault|add|discard)$"))
 (call function: (_) @_changes arguments: (argument_list . (identifier) @altered)
   (#match? @_changes "(^|\\.)(shuffle|heap(ify|push|pop)|insort\\w*)$"))
-(assignment left: (subscript value: (identifier) @altered subscript: (_) @_at) (#not-match? @_at ":"))
+(assignment left: (subscript value: (identifier) @altered subscript: (_) @_at) (#not-match? @_at ":") (#not-eq? @altered "self"))
 (augmented_assignment left: (subscript value: (identifier) @altered))
 (augmented_assignment left: (identifier) @altered right: [(list) (list_comprehension)])
 (delete_statement (subscript value: (identifier) @altered))

@@ -8,6 +8,7 @@
 (match_arm pattern: (match_pattern condition: (_) @condition))
 (match_arm) @part
 (binary_expression) @binary
+(type_cast_expression) @bare
 (unary_expression "!" (_) @negated)
 (call_expression) @call
 (arguments (_) @argument)

@@ -4,6 +4,8 @@
 (while_statement condition: (_) @loop_condition)
 [(binary_expression) (list)] @binary
 (command argument: (_) @argument)
+(command argument: [(simple_expansion) (expansion)] @bare)
+(for_statement value: (simple_expansion) @bare)
 (array (_) @element)
 (case_item) @part
 (pipeline "|" . (_) @element)

@@ -1,6 +1,7 @@
 ; What TypeScript has beside JavaScript.
 [(type_annotation) (type_arguments) (type_alias_declaration) (interface_declaration) (ambient_declaration)] @ignored
 [(type_annotation) (type_arguments)] @annotation
+[(type_alias_declaration) (interface_declaration)] @described
 [(as_expression) (satisfies_expression) (non_null_expression)] @conversion
 (required_parameter value: (_) @default)
 (optional_parameter value: (_) @default)

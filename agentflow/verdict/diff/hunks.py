@@ -170,8 +170,9 @@ def _find_function(tree: ast.Module, line: int) -> str:
 def _is_commented(change: ChangedTexts) -> bool:
     """Return whether a file differs only in what no test can be asked about.
 
-    That are comments, docstrings, what a module says of itself (`__all__`, its version), and C's includes: a
-    header says no names, so no lines are known that use it, and C compiles without most of them.
+    That are comments, docstrings, what a module says of itself (`__all__`, its version), types of TypeScript,
+    which most of its runners never read, and C's includes: a header says no names, so no lines are known that
+    use it, and C compiles without most of them.
     """
     texts, is_c = (change.before, change.after), change.path.endswith(C_FAMILY)
     before, after = (

@@ -161,17 +161,24 @@ def expect_others(path: str, text: str, word: str) -> tuple[str, list[int]] | No
     if tree is None:
         return None
     found = list["Node | None"]()
+    literals = {each.id for name in ("number", "string") for each in tree.nodes[name]}
     for node in tree.nodes["binary"]:
         signs = {tree.read(each) for each in node.children[1:-1]}
         found += [node.children[-1]] if signs & _EQUALS else []
     for node in tree.nodes["call"]:
-        called = node.child_by_field_name("function") or node.children[0]
+        fields = (node.child_by_field_name(name) for name in ("function", "name"))
+        called = next(filter(None, fields), node.children[0])
         arguments = node.child_by_field_name("arguments")
         if arguments is not None and _ASSERTS.search(tree.read(called)):
-            found.append(next(iter(arguments.named_children[:2][::-1]), None))
+            given = arguments.named_children[1::-1]
+            found.append(next((each for each in given if each.id in literals), None))
     found += [node.named_children[-1] for node in tree.nodes["compared"] if node.named_children]
-    literals = {each.id for name in ("number", "string") for each in tree.nodes[name]}
-    nodes = {each.start_byte: each for each in found if each is not None and each.id in literals}
+    timed = [range(each.start_byte, each.end_byte) for each in tree.nodes["timed"]]
+    nodes = {
+        each.start_byte: each
+        for each in found
+        if each is not None and each.id in literals and not any(each.start_byte in part for part in timed)
+    }
     source = bytearray(tree.text)
     for _, node in sorted(nodes.items(), reverse=True):
         said = tree.read(node)

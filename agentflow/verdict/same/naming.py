@@ -74,7 +74,7 @@ def _pair_words(change: ChangedTexts) -> list[tuple[str, str]] | None:
     old, new = (parse_source(change.path, text) for text in (change.before, change.after))
     if old is None or new is None or old.root.has_error or new.root.has_error:
         return None
-    spoken = [_span(each) for each in old.nodes["naming"]]
+    spoken = [_span(each) for name in ("naming", "docstring") for each in old.nodes[name]]
     sides = list(_list_leaves(old.root)), list(_list_leaves(new.root))
     pairs = list[tuple[str, str]]()
     for was, now in zip(*sides, strict=True) if len(sides[0]) == len(sides[1]) else ():

@@ -78,8 +78,7 @@ ADDITIONS: tuple[Entry, ...] = (
                                                      Edit("slug.py", "    # strip", "    title = title.translate(str.maketrans(LETTERS))\n    # strip")),
           "slugify should write ß as ss",
           (Edit("slug.py", '"ø": "oe"}', '"ø": "oe", "ß": "ss"}'),
-           Edit("test_slug.py", "\n\ndef test_separator", '\n\ndef test_sharp_s():\n    assert slugify("Straße") == "strasse"\n\n\ndef test_separator')),
-          ends=frozenset({0, 4}), caveat="knows_the_tests"),
+           Edit("test_slug.py", "\n\ndef test_separator", '\n\ndef test_sharp_s():\n    assert slugify("Straße") == "strasse"\n\n\ndef test_separator'))),
     Entry("a limit that a test stands on", "feature", SRC, "add invoice.shipping: 4.90, free from 50.00",
           (Put("src/invoice/shipping.py", '"""Shipping."""\n\nFREE_FROM = 5000\n\n\ndef shipping(cents: int) -> int:\n    """Return what it costs to ship goods of this sum."""\n'
                "    return 0 if cents >= FREE_FROM else 490\n"),

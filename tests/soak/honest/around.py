@@ -102,7 +102,7 @@ AROUND: tuple[Entry, ...] = (
           (Edit("roman.py", "    return found\n", '    return found\n\n\ndef arabic(text):\n    """Return the number of a Roman numeral.\n\n    >>> arabic("XIV")\n    14\n    """\n'
                 "    return next(number for number in range(40) if roman(number) == text)\n"),), ends=frozenset({4}), caveat="unproved"),
     Entry("an example gains a line, the code a fix", "examples", _EXAMPLES, "roman() in roman.py should write 40 as XL",
-          (Edit("roman.py", "_SIGNS = [", '_SIGNS = [(40, "XL"), '), Edit("roman.py", "    'XIV'\n", "    'XIV'\n    >>> roman(41)\n    'XLI'\n")), ends=frozenset({4}), caveat="unproved"),
+          (Edit("roman.py", "_SIGNS = [", '_SIGNS = [(40, "XL"), '), Edit("roman.py", "    'XIV'\n", "    'XIV'\n    >>> roman(41)\n    'XLI'\n"))),
     Entry("the implementer runs the tests, nothing ignores caches", "leavings", FLAT.but(_SHORTEN, Put(".gitignore", ".venv/\n")), "fix shorten in slug.py",
           (_FIXED,), command=".venv/bin/python -m pytest -q"),
     Entry("the verifier runs the tests on a fresh clone", "leavings", UNITTEST.but(Put(".gitignore", ".venv/\n")), "add Account.is_empty to bank/account.py",

@@ -430,6 +430,13 @@ RAW = [
         {TESTS: "cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure"},
         ("cmake", "make"),
     ),
+    (
+        "Meson, with the tests below",
+        {"meson.build": "if is_whole\n  subdir('tests')\nendif\n"},
+        {TESTS: "meson setup build && meson test -C build"},
+        ("meson",),
+    ),
+    ("Meson without tests", {"meson.build": "subdir('src')\n"}, {}, ("meson",)),
     ("CMake without tests", {"CMakeLists.txt": "project(a)\n"}, {}, ("cmake",)),
     ("a solution without tests", {"A.sln": "", "A/A.csproj": ""}, {}, ("dotnet",)),
     (
@@ -543,6 +550,7 @@ def test_required_checks_of_a_repository(fixture: Fixture, checkout: Any) -> Non
         ({"mix.exs": "", "test/a_test.exs": ""}, TESTS, "mix: install Elixir"),
         ({"Package.swift": "", "Tests/A/A.swift": ""}, TESTS, "swift: install the Swift toolchain"),
         ({"CMakeLists.txt": "enable_testing()"}, TESTS, "cmake: python3 -m pip install cmake"),
+        ({"meson.build": "test('a', b)"}, TESTS, "meson: python3 -m pip install meson ninja"),
         ({"justfile": "test:\n"}, TESTS, "just: cargo install just"),
         ({"Taskfile.yml": "tasks:\n  test: x\n"}, TESTS, "task: npm install -g @go-task/cli"),
         ({"build.gradle": "", "gradlew": "", "src/test/A.java": ""}, TESTS, "java: install a JDK"),

@@ -122,6 +122,12 @@ def test_where_tests_have_no_names_what_is_printed_tells(checkout: Any, output: 
     assert find_blockage(before(TESTS, exit_code=1), output, known, None, "") == said
 
 
+def test_packages_of_which_none_loads_for_want_of_a_download_could_not_begin(checkout: Any) -> None:
+    output = "a_test.go:8:2: mkdir /go/pkg/mod/cache/download/host/a: read-only file system\n"
+    run = before(TESTS, {"shop::*": TestOutcome.ERROR})
+    assert "--network" in find_blockage(run, output, repository(checkout), None, "")
+
+
 ABLE: dict[str, tuple[CheckRun, str]] = {
     "it found something": (before(LINT, exit_code=127, findings={"a.py: x": 1}), "sh: 1: x: not found\n"),
     "a test failed": (before(TESTS, {"t1": TestOutcome.FAILED}), "Could not resolve host: example\n"),

@@ -54,6 +54,9 @@ ADDED = {
     ("npx vitest run", "true"): (
         "npx vitest run --reporter=default --reporter=json --outputFile.json=/s/runner.json"
     ),
+    ("pnpm vitest run", ""): (
+        "pnpm vitest run --reporter=default --reporter=json --outputFile.json=/s/runner.json"
+    ),
     ("npm test", "jest && eslint ."): (
         'export PATH="$PWD/node_modules/.bin:$PATH" && jest --json --outputFile=/s/runner.json && eslint .'
     ),
@@ -199,7 +202,15 @@ def test_node_without_a_test_runs_none(project: Any) -> None:
     project.write(
         {"package.json": "{}", "test/empty.test.js": "require('node:test').describe('x', () => {})"}
     )
-    assert shown(project, "node test/empty.test.js").counts == TestCounts()
+    assert shown(project, "node test/empty.test.js").counts == TestCounts(is_printed=True)
+
+
+@needs_node
+def test_node_without_a_test_hides_no_sum_of_another_runner(project: Any) -> None:
+    """A test of Vitest that groups its cases by node's `describe` begins a run of node that has no test."""
+    project.write({"package.json": "{}", "a.mjs": "import { describe } from 'node:test'; describe('x');"})
+    found = shown(project, "node a.mjs; echo '      Tests  22 passed (22)'")
+    assert found.counts == TestCounts(passed=22, is_printed=True)
 
 
 def test_a_command_that_names_no_test_is_not_counted(checkout: Any) -> None:

@@ -80,7 +80,7 @@ def test_what_is_forgotten_is_not_in_the_file(path: Path) -> None:
     with MemoryFile(path, no_meaning) as memory:
         memory.add((learning("the gateway is called zanzibar"), learning("kept")))
         (hit,) = memory.search("zanzibar")
-        assert memory.forget({"id": hit.entry.id}) == 1
+        assert memory.forget(id=hit.entry.id) == 1
         assert texts(memory) == ["kept"]
     assert not any(b"zanzibar" in place.read_bytes() for place in path.parent.iterdir())
 
@@ -135,7 +135,7 @@ def test_meaning_finds_what_shares_no_word_and_both_lists_are_fused(path: Path) 
         memory.add(learning(text) for text in ("bananas", "cherries", "acid cherry"))
         assert {hit.entry.text for hit in memory.search("avocado", 2)} == {"acid cherry", "apples"}
         assert "; meaning: nearest " in memory.search("acid cherry")[0].why
-        memory.forget({"key": "acid cherry"})
+        memory.forget(key="acid cherry")
         assert memory.search("avocado", 1)[0].entry.text == "apples"
 
 
@@ -220,18 +220,19 @@ def test_two_processes_write_at_once_and_a_killed_one_leaves_whole_writes(path: 
 
 
 def test_what_a_person_changed_or_deleted_is_not_written_anew_by_its_task(path: Path) -> None:
-    kept = learning("the port is 1", key="learning:t:1", task="t", command="check", exit_code=0)
-    gone = learning("the host is a", key="learning:t:2", task="t")
+    kept = learning("the port is 1", by="planner", key="learning:t:1", task="t", command="check", exit_code=0)
+    gone = learning("the host is a", by="planner", key="learning:t:2", task="t")
     with MemoryFile(path, no_meaning) as memory:
         memory.add((kept, gone))
         last, first = memory.list_entries()
         memory.edit(first, "the port is 2")
-        memory.forget({"id": last.id})
+        memory.forget(id=last.id)
         memory.add((kept, gone))  # the task goes on and ends again
         assert texts(memory) == ["the port is 2"]
         memory.weigh("later", {"check": ("ev-0001", 1)})
         assert memory.list_entries()[0].against == ""
-        assert memory.keep(gone).text == "the host is a", "said once more by a person"
+        memory.add((gone.replace(by="you"),))
+        assert "the host is a" in texts(memory), "said once more by a person"
 
 
 def test_a_run_that_ends_as_before_brings_back_nothing_of_a_task_that_was_undone(path: Path) -> None:

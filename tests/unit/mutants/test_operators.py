@@ -7,6 +7,7 @@ from agentflow.mutants.operators import (
     Grade,
     Mutant,
     Operator,
+    list_elements,
     list_look_alikes,
     list_mutants,
     list_unreadable,
@@ -299,20 +300,47 @@ def test_a_bounded_loop_has_one_round_more_and_a_function_its_opposite(path: str
         ("a.py", 'b = c.lstrip("v.")\n', "no prefix", ['c.lstrip("v.") → c.removeprefix("v.")']),
         ("a.js", "a = b.sort()\n", "from the lowest", ["b.sort() → b.sort((a, b) => a - b)"]),
         ("a.ts", "a = b.replace(' ', c)\n", "for each blank", ["→ b.replaceAll(' ', c)"]),
-        ("a.ts", "a = b.c || 10\n", "by default 10", ["|| → ??"]),
-        ("a.ts", "a = b.c || 10\n", "at most 10", []),
+        ("a.ts", "a = b.c || 10\n", "by default 10", ["b.c || 10 → (b.c ?? 10)"]),
+        ("a.js", "a = typeof b === 'object'\n", "null is none", ["=== 'object' && b !== null)"]),
+        ("a.py", "b = c * 19 // 100\n", "to the nearest cent", ["((c * 19 + 100 // 2) // 100)"]),
+        ("a.c", "int a = b % 7;\n", "also a negative one", ["((b % 7 + 7) % 7)"]),
+        ("a.py", "b = dict(c)\n", "a copy of c", ['dict(c) → __import__("copy").deepcopy(c)']),
     ],
 )
 def test_a_look_alike_is_used_where_the_task_speaks_of_what_tells_them_apart(
     path: str, text: str, words: str, edits: list[str]
 ) -> None:
     found = list_look_alikes(path, text, range(1, 4), words)
-    assert {each.operator for each in found} <= {Operator.LOOK_ALIKE}
-    assert all(each.describe().endswith(edit) for each, edit in zip(found, edits, strict=True))
+    told = [each for each in found if each.operator is Operator.LOOK_ALIKE]
+    assert all(each.describe().endswith(edit) for each, edit in zip(told, edits, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "edit"),
+    [
+        ("a.ts", "a = b.c || 10\n", "b.c || 10 → (b.c ?? 10)"),
+        ("a.py", "b = c or 10\n", "c or 10 → (10 if c is None else c)"),
+        ("a.js", "a = parseInt(b, 10)\n", "parseInt(b, 10) → Number(b)"),
+        ("a.rs", "fn f(a: i32) -> u8 {\n    a as u8\n}\n", "a as u8 → <u8>::try_from(a).unwrap()"),
+        (
+            "A.java",
+            "class A {\n  String[] f() { return a.split(b); }\n}\n",
+            "a.split(java.util.regex.Pattern.quote(b))",
+        ),
+        ("a.c", "int a(void) {\n  strncpy(b, c, 4);\n}\n", "(strncpy(b, c, 4), (b)[(4) - 1] = 0)"),
+        ("a.sh", "f() {\n  cp $1 b\n}\n", '$1 → "$1"'),
+        ("a.sh", "f() {\n  for a in $*; do b; done\n}\n", '$* → "$@"'),
+    ],
+)
+def test_a_look_alike_that_no_task_speaks_of_is_weak(path: str, text: str, edit: str) -> None:
+    (found,) = list_look_alikes(path, text, range(1, 4), "add it")
+    assert (found.operator, found.grade) == (Operator.OTHER_ALIKE, Grade.WEAK)
+    assert found.describe().endswith(edit)
 
 
 ALTERED = {
-    "a.py": "def f(a: list[int], b, *c):\n    '''F.'''\n    b = [*b]\n    a.sort()\n    b.sort()\n",
+    "a.py": "def f(a: list[int], b, *c):\n    '''F.'''\n    b = [*b]\n    a.sort()\n    b.sort()\n"
+    "    def g(self):\n        self[0] = 1\n",
     "a.js": "function f(a, ...b) {\n  const c = [...a];\n  b.sort(); c.sort(); a.sort();\n}\n",
     "a.ts": "const f = (a: number[]) => {\n  a.sort();\n};\n",
     "a.go": "package p\n\nfunc f(a []int) []int {\n\treturn append(a[:1], a[2:]...)\n}\n",
@@ -443,3 +471,20 @@ def test_lines_that_no_grammar_reads_are_told_and_left_alone() -> None:
 
 def test_a_file_of_another_language_has_no_mutants() -> None:
     assert list_mutants("a.awk", "{ print }", {1}) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "wanted"),
+    [
+        ("a.py", 'ENDS = (".py", ".pyi")\n', 'ENDS = (".py", ".pyi", ".pyw")\n', ['".pyw"', ', ".pyw"']),
+        ("a.js", "const table = { a: 1 };\n", "const table = { a: 1, b: 2 };\n", ["2", ", b: 2"]),
+        ("a.py", "SIZES = [1, 2]\n", "SIZES = [1, 2, 2]\n", [", 2", "2"]),
+    ],
+)
+def test_elements_that_stood_there_are_left_alone(
+    path: str, before: str, after: str, wanted: list[str]
+) -> None:
+    kept = list_elements(path, before, [1])
+    assert len(kept) == before.count(",") + 1
+    found = [each.before for each in list_mutants(path, after, [1], kept) or ()]
+    assert sorted(each for each in found if "=" not in each) == sorted(wanted)

@@ -4,6 +4,7 @@ import pytest
 
 from agentflow.core.evidence import Check, CheckName
 from agentflow.runners.calls import list_calls
+from agentflow.runners.java import MAVEN
 from agentflow.runners.selection import list_shorter
 
 PATH = 'export PATH="$PWD/node_modules/.bin:$PATH" && '
@@ -23,6 +24,16 @@ STEPS = {
     ("pnpm test", "tape 't && x.js' | tap-spec"): ["tape 't && x.js'"],
     ("pnpm test", "tape t.js > out | tap-spec"): ["tape t.js > out | tap-spec"],
     ("pnpm test", "echo 'a && b"): ["echo 'a && b"],
+    ("npm test", "run-s lint unit"): [
+        "echo lint",
+        "eslint .",
+        "prettier -c src",
+        "c8 mocha 'test/**/*.js'",
+        "eslint .",
+    ],
+    ("npm test", "npm-run-all -s 'un*'"): ["c8 mocha 'test/**/*.js'", "eslint ."],
+    ("npm test", "run-s none"): ["run-s none", "eslint ."],
+    ("npm test", "run-p lint unit"): ["run-p lint unit", "eslint ."],
     ("pnpm again", ""): ["npm run again"],
 }
 
@@ -34,6 +45,7 @@ def test_a_command_comes_to_the_steps_of_its_scripts(command: str, script: str) 
     assert [each.command for each in calls] == STEPS[command, script]
 
 
+ANY = "-Dsurefire.failIfNoSpecifiedTests=false"
 SHORTER = {
     "a script behind others": (
         "pnpm test",
@@ -51,10 +63,17 @@ SHORTER = {
         "mvn -B test",
         "",
         {"org.A::adds", "org.A::takes(int)[1]"},
-        ["mvn -B test '-Dtest=org.A#adds,org.A#takes' -Dsurefire.failIfNoSpecifiedTests=false"],
+        [
+            f"mvn{MAVEN.bare} -B test '-Dtest=org.A#adds,org.A#takes' {ANY}",
+        ],
     ),
     "tests of Gradle": ("./gradlew test", "", {"A::x", "A::y"}, ["./gradlew test --tests A.x --tests A.y"]),
-    "subtests of Go": ("go test -race ./...", "", {"m/p::TestA/x"}, ["go test -race m/p -run TestA"]),
+    "subtests of Go": (
+        "go test -race ./...",
+        "",
+        {"m/p::TestA/x"},
+        ["go test -vet=off -race m/p -run TestA"],
+    ),
     "tests of a crate": (
         "cargo test -- --test-threads=1",
         "",
