@@ -86,7 +86,7 @@ def is_held(repo: Repo) -> bool:
 def mended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repo, Reading]:
     """A whole task that somebody watched."""
     folder = tmp_path_factory.mktemp("state")
-    repo = Repo(folder / "repo", folder / "home").write(play.QUICK).commit()
+    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
     todos = play.turn(
         play.call("TodoWrite", todos=[{"title": "mend: it # --- now", "status": "in_progress"}])
     )
