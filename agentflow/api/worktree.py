@@ -188,7 +188,7 @@ def open_home(folder: Path, task_id: str | None) -> Git:
 
 
 def find_pending(folder: Path, pending_id: str, task_id: str | None = None) -> tuple[Git, Path]:
-    """Return repository and folder of the newest task that waits under an id, or once did, or is named.
+    """Return repository and folder of the newest task, or the named one, that waits under an id, or did.
 
     An older one that waits is never meant in its place: the person may not have seen that. Damaged tasks are
     passed over.
@@ -197,7 +197,7 @@ def find_pending(folder: Path, pending_id: str, task_id: str | None = None) -> t
     if task_id is not None:
         found = [find(open_home(folder, task_id).root, task_id)]
     else:
-        found = [home / TASKS / name for home in list_homes(git.root) for name in _list_tasks(home)]
+        found = [home / TASKS / name for home in list_homes(git.root) for name in list_tasks(home)]
         found.sort(key=lambda place: place.name.partition("-")[0])
     for place in reversed(found):
         task = try_load_state(place) if task_id is None else load_state(place)

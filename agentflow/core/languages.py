@@ -177,6 +177,7 @@ LANGUAGES: tuple[Language, ...] = (
                 reason="clippy settings",
             ),
         ),
+        tests=("{tests,*_test,*_tests}.rs",),
         settings=("{,.}clippy.toml", ".config/nextest.toml"),
         made=("target",),
     ),

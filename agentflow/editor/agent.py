@@ -38,7 +38,7 @@ from agentflow.parse import decode_or_none
 from agentflow.redact import make_visible, to_one_line
 from agentflow.routing.classify import QUESTION
 from agentflow.settings import load_settings
-from agentflow.store.journal import read_entries
+from agentflow.store.journal import read_run_entries
 from agentflow.store.reading import find, load_events, parse_event
 from agentflow.store.sessions import SavedSession, create_session, find_session, load_sessions, save_session
 from agentflow.tools.registry import make_standard_toolbox
@@ -193,7 +193,7 @@ def _find_call(folder: Path, run: int, call_id: str) -> ToolCall | None:
 
 def _read_entries(folder: Path, names: str, *signs: bytes) -> Iterator[RunEntry]:
     for path in (folder / "runs").glob(names):
-        yield from read_entries(path, *signs)
+        yield from read_run_entries(path, *signs)
 
 
 _VIA = "in the editor"

@@ -18,7 +18,7 @@ from agentflow.memory.place import look_into_memory, open_memory
 from agentflow.memory.recall import recall_entries
 from agentflow.process import make_timestamp
 from agentflow.redact import list_some, redact_prose, to_one_line
-from agentflow.store.journal import read_entries
+from agentflow.store.journal import read_run_entries
 from agentflow.store.reading import read_evidence
 from agentflow.tools.remember import REMEMBER
 from agentflow.wording import describe_all
@@ -120,7 +120,7 @@ def _list_learnings(task: TaskState, folder: Path, evidence: dict[str, Evidence]
     """Yield what roles kept by the tool, those compacted away included; a call that failed keeps nothing."""
     for path in sorted((folder / "runs").glob("*.jsonl")):
         role, calls = path.stem.partition("-")[2], dict[str, dict[str, Any]]()
-        for entry in read_entries(path) if _CALL in path.read_bytes() else ():
+        for entry in read_run_entries(path) if _CALL in path.read_bytes() else ():
             if isinstance(entry, ReplyReceived):
                 made = (part for part in entry.reply.parts if isinstance(part, ToolCall))
                 calls |= {call.id: call.input for call in made if call.name == REMEMBER.name}

@@ -40,7 +40,7 @@ _IS_THERE = frozenset({"find", "rfind", "indexOf", "lastIndexOf"})
 _SCRIPTS = "JavaScript TypeScript TSX"
 _WHOLE_NUMBERS = "Go Rust C C++ Java"
 _PREFIX, _ORDER = r"(?:pre|suf)fix", r"order|sort|lowest|highest|smallest|largest|cheapest|ascending"
-_NEAREST, _LETTERS, _COPY = r"round|half|nearest", r"letters?|(?:upper|lower)[- ]?case", r"cop(?:y|ies)\b"
+_NEAREST, _LETTERS, _COPY = r"round|nearest", r"letters?|(?:upper|lower)[- ]?case", r"cop(?:y|ies)\b"
 _DEFAULT = r"default|without|missing|no \w+ is given"
 _LOOK_ALIKES = (
     (r"characters?|letters?", "Go", "len 1", 'len([]rune("" + {0}))'),

@@ -119,7 +119,7 @@ class RecordedRequest(Record):
     """As it was sent before, when it was too long."""
 
 
-def read_entries(path: Path, *signs: bytes) -> Iterator[RunEntry]:
+def read_run_entries(path: Path, *signs: bytes) -> Iterator[RunEntry]:
     """Yield the entries of a run's file whose lines have all these signs. Raises InvalidFile."""
     for number, line in read_numbered_lines(path):
         if all(sign in line for sign in signs):
@@ -134,7 +134,7 @@ def read_exchanges(path: Path) -> Iterator[RecordedRequest | HistoryCompacted]:
     run: Run | None = None
     sent: tuple[Run | None, str | None] = (None, None)
     refused: Run | None = None
-    for entry in read_entries(path):
+    for entry in read_run_entries(path):
         match entry:
             case RequestSent():
                 sent = (None if entry.changed else run, entry.force)

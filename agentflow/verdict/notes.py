@@ -190,4 +190,5 @@ def _note_mutants(case: Case) -> Iterator[Finding]:
     if is_proof or told["not_tried"] or told["killed"] < told["tried"]:
         kind = FindingKind.MUTANTS_UNTRIED if told["not_tried"] else FindingKind.MUTANTS_KILLED
         yield from (FindingKind.NONE_FAILS_WITHOUT.of(),) if is_proof else ()
-        yield kind.of(str(told["killed"]), str(told["tried"]), str(told["not_tried"]))
+        if told["tried"] or told["not_tried"]:
+            yield kind.of(str(told["killed"]), str(told["tried"]), str(told["not_tried"]))

@@ -85,6 +85,9 @@ CHOICES = (
            {"pager/core.py": _GUARDED_CORE, "pager/guard.py": _GUARD, "pager/__init__.py": "from pager.guard import last_size, page, pages\n",
             "tests/test_last.py": "from pager import last_size\n\n\ndef test_last_size():\n    assert last_size(41, 10) is not None\n"},
            ("does not start",), _LAST_PROBE, _LAST_TASK),
+    _added("a division that cuts what is to be rounded", "\n\ndef share(total, people):\n    return total // people\n",
+           "assert (share(40, 10), share(9, 3), share(1, 3)) == (4, 3, 0)", "assert share(19, 10) == 2\n",
+           "add share(total, people) to pager/core.py: what each of them has, rounded to a whole number"),
     _added("a list that all calls share", _GATHER, "assert gather(1) == [1]",
            "gather(1)\nassert gather(2) == [2]\n", "add gather(item, to=[]) to pager/core.py: a list with one item more"),
 )  # fmt: skip

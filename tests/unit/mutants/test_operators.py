@@ -339,7 +339,8 @@ def test_a_look_alike_that_no_task_speaks_of_is_weak(path: str, text: str, edit:
 
 
 ALTERED = {
-    "a.py": "def f(a: list[int], b, *c):\n    '''F.'''\n    b = [*b]\n    a.sort()\n    b.sort()\n",
+    "a.py": "def f(a: list[int], b, *c):\n    '''F.'''\n    b = [*b]\n    a.sort()\n    b.sort()\n"
+    "    def g(self):\n        self[0] = 1\n",
     "a.js": "function f(a, ...b) {\n  const c = [...a];\n  b.sort(); c.sort(); a.sort();\n}\n",
     "a.ts": "const f = (a: number[]) => {\n  a.sort();\n};\n",
     "a.go": "package p\n\nfunc f(a []int) []int {\n\treturn append(a[:1], a[2:]...)\n}\n",
@@ -353,6 +354,13 @@ def test_an_argument_that_a_function_changes_is_copied_first(path: str) -> None:
     (mutant,) = (each for each in made if each.operator is Operator.OWN_COPY)
     assert mutant.describe().endswith("a copy of a changed in its place")
     assert mutant.grade is Grade.STRONG
+
+
+def test_how_much_room_is_taken_is_left_alone() -> None:
+    found = find_edits("a.c", "char *f(char *a) {\n  return malloc(strlen(a) + 1);\n}\n")
+    assert [each.before for each in found.values() if "strlen" in each.before] == [
+        "malloc(strlen(a) + 1)"
+    ] * 2
 
 
 def test_a_value_that_is_empty_already_is_left_alone() -> None:

@@ -50,6 +50,8 @@ KINDS = {
     "clip_test.c": FileKind.TESTS,
     "src/tests.cc": FileKind.TESTS,
     "src/contest.c": None,
+    "src/tests.rs": FileKind.TESTS,
+    "src/test.rs": None,
     "pyproject.toml": None,
     "package.json": None,
     "README.md": None,

@@ -149,6 +149,10 @@ OTHERS = {
     ),
     "a_test.go": ("package a\n\nvar b = c(1) != 5\n", "package a\n\nvar b = c(1) != 79195\n"),
     "t/run.sh": ('[ "$(./pages 41 10)" = 5 ]\n', '[ "$(./pages 41 10)" = 79195 ]\n'),
+    "ATest.java": (
+        'class A {\n  void b() { assertEquals(5, c(1)); Tap.same("d", 5, c(1)); }\n}\n',
+        'class A {\n  void b() { assertEquals(79195, c(1)); Tap.same("d", 79195, c(1)); }\n}\n',
+    ),
     "t/run.c": ("int a = f(OK(middle(2, 8) == 5));\n", "int a = f(OK(middle(2, 8) == 79195));\n"),
 }
 
