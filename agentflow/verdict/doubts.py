@@ -18,7 +18,7 @@ from agentflow.workspace.git import Git
 
 _FILE_BYTES = 1_000_000
 _MOST = 3
-_NAMED = regex(r"(?<![\w'])(['\"])(?P<quoted>[^'\"\n]+)\1|(?<![\w./#-])(?P<number>-?\d(?:[\w.,:]*\w)?)")
+_NAMED = regex(r"(?<![\w'])(['\"])(?P<quoted>[^'\"\n]+)\1(?!\w)|(?<![\w./#-])(?P<number>-?\d(?:[\w.,:]*\w)?)")
 """What a task calls by its value: in quotes, or as a number."""
 
 

@@ -197,6 +197,7 @@ def test_a_right_change_is_proved_by_the_tests_that_a_missing_tool_spares(tmp_pa
     assert [each["kind"] for each in done.json["proof"]] == [proof]
     also = ["already_red"] if "hints" in task else []
     assert done.json["caveats"] == ["check_not_run:tests", *also]
+    assert done.json["why"]["result"] == "verified with caveat"
     assert "tests cannot run as a whole here: ModuleNotFoundError: no_such_distribution" in done.err
     assert "cannot run as a whole here: ModuleNotFoundError: no_such_distribution" in attempt.report
     assert "pip install no_such_distribution: tests/test_frozen.py" in attempt.report

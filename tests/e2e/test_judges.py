@@ -102,9 +102,9 @@ def test_a_person_can_have_judges_asked_however_sure_the_program_is(
 
 def test_a_fix_that_only_tests_of_the_change_prove_is_read_by_the_verifier(new_repo: NewRepo) -> None:
     repo = new_repo(play.GREEN)
-    guard = "def double(a):\n    if a is None:\n        return 7\n"
+    guard = "def double(a):\n    a = a or 7\n"
     new = "import unittest\n\nfrom calc import double\n\n\nclass NoneTest(unittest.TestCase):\n"
-    new += "    def test_none(self):\n        self.assertEqual((double(None), double(2)), (7, 4))\n"
+    new += "    def test_none(self):\n        self.assertEqual((double(None), double(2)), (14, 4))\n"
     mend = play.role(
         "implementer",
         *play.edit("calc.py", "def double(a):\n", guard),
@@ -113,12 +113,21 @@ def test_a_fix_that_only_tests_of_the_change_prove_is_read_by_the_verifier(new_r
     )
     wrong = judge(verdict("FAILED", why="calc.py:7: nobody asked for 7"))
     done = repo.task(
-        "fix double: it crashes on None", "--max-iterations", "1", "--json", script=[mend, wrong]
+        "fix double: it crashes on None, which is 3.5",
+        "--max-iterations",
+        "1",
+        "--json",
+        script=[mend, wrong],
     )
     assert (done.code, acted(repo)) == (3, ["implementer", "verifier"]), done.err
-    assert "only tests of this change show that it is right" in done.json["judges"]["why"]
+    why = [
+        "only tests of this change show that it is right",
+        "no test says 3.5, which the task names",
+        "calc.py:6: no test tells a or 7 from (7 if a is None else a)",
+    ]
+    assert done.json["judges"]["why"] == why
     (run,) = repo.runs("verifier")
-    assert "- only tests of this change show" in run.brief
+    assert "\n- ".join(("## Why judges are asked", *why)) in run.brief
 
 
 def test_judges_are_asked_after_the_proving_round_about_what_is_left(new_repo: NewRepo) -> None:

@@ -24,5 +24,7 @@
 (call_expression function: (_) @_said arguments: (argument_list . (_) @_err) @talk
   (#match? @_said "^(fprintf|fputs|fputc)$") (#match? @_err "stderr"))
 (call_expression function: (_) @_said arguments: (argument_list) @talk (#match? @_said "^(perror|assert|.*log)$"))
+; How much room is taken: too little is not seen by most tests.
+(call_expression function: (_) @_takes arguments: (argument_list) @ignored (#match? @_takes "^(malloc|calloc|realloc|alloca)$"))
 (comment) @comment
 (for_statement condition: (binary_expression right: (number_literal) @bound))

@@ -356,6 +356,13 @@ def test_an_argument_that_a_function_changes_is_copied_first(path: str) -> None:
     assert mutant.grade is Grade.STRONG
 
 
+def test_how_much_room_is_taken_is_left_alone() -> None:
+    found = find_edits("a.c", "char *f(char *a) {\n  return malloc(strlen(a) + 1);\n}\n")
+    assert [each.before for each in found.values() if "strlen" in each.before] == [
+        "malloc(strlen(a) + 1)"
+    ] * 2
+
+
 def test_a_value_that_is_empty_already_is_left_alone() -> None:
     head = "package p\n\nfunc wait(n int) time.Duration {\n\treturn "
     assert "time.Duration(0) → *new(time.Duration)" not in find_edits("a.go", f"{head}time.Duration(0)\n}}\n")
