@@ -330,22 +330,20 @@ def find_folders(environ: Mapping[str, str]) -> Folders:
     home = Path(environ.get("AGENTFLOW_HOME") or environ.get("HOME") or expand_home("~"))
     if home == Path("~"):
         raise ConfigError("this user has no home folder", hint="set HOME to the folder of your settings")
-    named = Path(environ.get("XDG_CONFIG_HOME", ""))
-    moved = "AGENTFLOW_HOME" in environ or not named.is_absolute()
-    base = home / ".config" if moved else named
-    shared = Path(environ.get("XDG_DATA_HOME", ""))
-    kept = home / ".local/share" if "AGENTFLOW_HOME" in environ or not shared.is_absolute() else shared
-    state = Path(environ.get("XDG_STATE_HOME", ""))
-    states = home / ".local/state" if "AGENTFLOW_HOME" in environ or not state.is_absolute() else state
-    cache = Path(environ.get("XDG_CACHE_HOME", ""))
-    made = home / ".cache" if "AGENTFLOW_HOME" in environ or not cache.is_absolute() else cache
+
+    def place(variable: str, usual: str) -> Path:
+        named = Path(environ.get(variable, ""))
+        is_named = named.is_absolute() and "AGENTFLOW_HOME" not in environ
+        return (named if is_named else home / usual) / "agentflow"
+
+    config, kept = place("XDG_CONFIG_HOME", ".config"), place("XDG_DATA_HOME", ".local/share")
     return Folders(
-        config=base / "agentflow" / "config.yaml",
+        config=config / "config.yaml",
         claude=home / ".claude",
-        plugins=kept / "agentflow" / "plugins",
-        plugin_record=base / "agentflow" / "plugins.json",
-        memory=states / "agentflow" / "memory",
-        symbols=made / "agentflow" / "symbols.sqlite",
+        plugins=kept / "plugins",
+        plugin_record=config / "plugins.json",
+        memory=place("XDG_STATE_HOME", ".local/state") / "memory",
+        symbols=place("XDG_CACHE_HOME", ".cache") / "symbols.sqlite",
     )
 
 

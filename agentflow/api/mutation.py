@@ -165,7 +165,7 @@ def _prepare(
         raise ConfigError(f"the tests take longer than {check.timeout:.0f} s")
     runs += [place.try_elsewhere(check)[0]]
     passing = runs[0].list_ids(TestOutcome.PASSED) & runs[1].list_ids(TestOutcome.PASSED)
-    if not passing and any(run.execution.exit_code != 0 for run in runs):
+    if not passing and any(run.ended_red for run in runs):
         raise ConfigError(f"no test passes here: {describe_end(runs[0].execution)}", hint=_HINT)
     seconds = max(run.execution.seconds for run in runs)
     plan = MutationPlan.of(texts, mutants, check, seconds)

@@ -14,7 +14,7 @@ from agentflow.batch.results import BatchResult, HiddenResult
 from agentflow.checks.repository import WellKnown
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
 from agentflow.core.evidence import Check, CheckName, CheckRun, TestOutcome
-from agentflow.core.record import Record
+from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import Status, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.process import capture
@@ -192,19 +192,15 @@ def collect_result(folder: TaskFolder, state: TaskState) -> BatchResult:
     ending = state.ending
     times = [datetime.fromisoformat(one.at) for one in load_events(record)]
     return BatchResult(
+        **copy_shared(state, BatchResult),
         id=folder.task.id,
-        status=state.status,
         exit_code=ending.exit_code if ending else Exit.SUSPENDED,
         reason=ending.reason if ending else "waits for a person" if state.pending else "",
         group=folder.task.group,
         repository=folder.task.repository,
         commit=git.call("rev-parse", "HEAD").decode().strip(),
-        task_id=state.task_id,
-        task_complexity=state.task_complexity,
-        model=state.model,
         caveats=state.verdict.caveats if state.verdict else (),
         files_changed=changed,
-        usage=state.usage,
         seconds=round((times[-1] - times[0]).total_seconds(), 3),
         folder=str(folder.place),
     )

@@ -373,10 +373,19 @@ class CheckRun(Record):
 
     @property
     def green(self) -> bool:
-        is_done = self.evidence is not None and self.evidence.exit_code == 0
+        return self.evidence is not None and self.evidence.exit_code == 0 and not self.tells_red
+
+    @property
+    def tells_red(self) -> bool:
+        """Return whether a test fails by its name, or where tests have none by the sum of them."""
         only_counted = self.counts if not self.outcomes else None
         counted_red = only_counted is not None and only_counted.failed + only_counted.errors > 0
-        return is_done and not self.list_ids(*RED) and not counted_red
+        return counted_red or bool(self.list_ids(*RED))
+
+    @property
+    def ended_red(self) -> bool:
+        """Return whether something failed in its run, which may have no record."""
+        return self.execution.exit_code != 0 or self.tells_red
 
     @property
     def tests_with_result(self) -> frozenset[str]:

@@ -300,17 +300,11 @@ async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -
         run=run,
         cancelled=check_cancelled,
         shell=Shell(
-            runner=agent.around.runner,
-            outputs=agent.around.outputs,
             shown_bytes=agent.room.measure_result(run.rate),
             shows=agent.room.shows or (),
             authorize=partial(_authorize_command, agent, run),
             make=partial(_make_inner_call, agent, run, call, inner),
-            mutate=agent.around.mutate,
-            background=agent.around.background,
-            run_tests=agent.around.run_tests,
-            try_test=agent.around.try_test,
-            slow_checkers=agent.around.slow_checkers,
+            **copy_shared(agent.around, Shell),
         ),
         **copy_shared(agent.around, ToolContext),
     )

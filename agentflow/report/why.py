@@ -129,15 +129,19 @@ def _name_caveat(task: TaskState, find: FindEvidence) -> str:
         return "not verified by any check"
     runs = (find(one.evidence) for one in task.final if one.check.name is CheckName.TESTS)
     blocked = Caveat.CHECK_NOT_RUN.of(CheckName.TESTS) in (task.verdict.caveats if task.verdict else ())
-    is_tested = not blocked or any(each and each.exit_code == 0 for each in runs)
+    passed = (each and (each.exit_code == 0 or bool(each.tests and each.tests.passed)) for each in runs)
+    is_tested = not blocked or any(passed)
     return "verified with caveat" if is_tested else "changed, but no test could run here"
 
 
 def _list_grounds(verdict: Verdict) -> tuple[str, ...]:
     """Return a reason for each caveat of a change that passed, then all other reasons."""
     known = {**verdict.grounds, Caveat.UNPROVED: verdict.unproved}
-    grounds = ((each, known.get(each.partition(":")[0], ())) for each in verdict.caveats)
-    found = [describe_all(said) or (explain_caveat(each) or each,) for each, said in grounds]
+    found = list[tuple[str, ...]]()
+    for each in verdict.caveats:
+        name, _, check = each.partition(":")
+        said = (ground for ground in known.get(name, ()) if not check or ground.check in (None, check))
+        found.append(describe_all(said) or (explain_caveat(each) or each,))
     return (*(each[0] for each in found), *(reason for each in found for reason in each[1:]))
 
 

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import Classified
+from agentflow.core.record import copy_shared
 from agentflow.core.routing import Classification, Requirement
 from agentflow.core.task import Complexity, Gate, GateStatus, Phase, StandingChange, Status, TaskState
 from agentflow.core.verdict import Caveat
@@ -157,16 +158,8 @@ def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]
         report_requested=found.report,
         review_required=Requirement.REVIEW in found.requires,
     )
-    event = Classified(
-        complexity=found.complexity,
-        route=found.route,
-        score=found.score,
-        reasons=found.decided,
-        steps=steps,
-        hints=found.hints,
-        ambiguities=found.ambiguities,
-    )
-    return set_route(task, found.route, steps), event
+    told = copy_shared(found.replace(steps=steps), Classified)
+    return set_route(task, found.route, steps), Classified(**told, reasons=found.decided)
 
 
 def classify_words(task: TaskState, table: Table) -> Classification:

@@ -1,17 +1,32 @@
-"""C and C++: CTest and Meson."""
+"""C and C++: CTest, Meson, and what programs of tests print themselves."""
 
 from collections.abc import Sequence
 
 from agentflow.core.evidence import TestCounts, TestOutcome, TestResults
 from agentflow.core.languages import CheckRule
 from agentflow.core.regex import regex
-from agentflow.runners.runner import FAILED, PASSED, SKIPPED, TestRunner, count_tests
+from agentflow.runners.runner import FAILED, PASSED, SKIPPED, TestRunner, add_counts, count_sum, count_tests
 
 _TEST = regex(
     r" *\d+/\d+ +Test +#\d+: (?P<test>.+?) \.*(?P<word> +Passed|\*\*\*[A-Za-z]+(?: [A-Za-z]+)*"
     r"(?: \(Disabled\))?) +\d+\.\d+ sec"
 )
 _END = regex(r"\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<number>\d+)")
+_SUMS = tuple(
+    regex(each)
+    for each in (
+        # GoogleTest, Catch2, Catch2 and doctest, Unity, greatest, Check
+        r"\[  (?:PASSED  \] (?P<passed>\d+)|FAILED  \] (?P<failed>\d+)) tests?(?:\.|, listed below:)",
+        r"All tests passed \(\d+ assertions? in (?P<passed>\d+) test cases?\)",
+        r"(?:\[.*\] )?test cases: +\d+(?: \| +(?P<passed>\d+) passed)?(?: \| +(?P<failed>\d+) failed)?.*",
+        r"(?P<total>\d+) Tests (?P<failed>\d+) Failures (?P<skipped>\d+) Ignored ?",
+        r"Pass: (?P<passed>\d+), fail: (?P<failed>\d+), skip: (?P<skipped>\d+)\.",
+        r"\d+%: Checks: (?P<total>\d+), Failures: (?P<failed>\d+), Errors: (?P<errors>\d+)",
+        # a program of the project's own
+        r"(?i)(?:tests? )?passed ?[:=] *(?P<passed>\d+)(?:\W+(?:tests? )?failed ?[:=] *(?P<failed>\d+))?",
+        r"(?i)(?:tests? )?failed ?[:=] *(?P<failed>\d+)",
+    )
+)
 _NONE = regex(r"No tests were found!!!")
 
 
@@ -25,6 +40,12 @@ def _read(rows: Sequence[str]) -> TestResults | None:
     if red == failed and len(found) >= number:
         return count_tests(found)
     return TestResults(counts=TestCounts(passed=number - failed, failed=failed))
+
+
+def read_sums(rows: Sequence[str]) -> TestResults | None:
+    """Return the sums of all programs of tests that ran, which no runner started."""
+    found = [count_sum(told) for row in rows for each in _SUMS if (told := each.fullmatch(row.strip()))]
+    return TestResults(counts=add_counts(found)) if found else None
 
 
 def _find_outcome(word: str) -> TestOutcome:

@@ -1,5 +1,6 @@
 """What is known of a runner of tests, and the results that runners tell."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -85,6 +86,18 @@ def count_tests(outcomes: Mapping[str, TestOutcome]) -> TestResults:
 def add_counts(numbers: Iterable[TestCounts]) -> TestCounts:
     words, each = ("passed", "failed", "skipped", "errors"), list(numbers)
     return TestCounts(**{word: sum(getattr(number, word) for number in each) for word in words})
+
+
+def count_sum(told: re.Match[str]) -> TestCounts:
+    """Return the numbers of a sum; the part that it does not say is the rest."""
+    number = {word: int(said or 0) for word, said in told.groupdict().items()}
+    failed, errors = number.get("failed", 0), number.get("errors", 0) + number.get("invalid", 0)
+    skipped = number.get("skipped", 0) + number.get("omitted", 0)
+    total = sum(number.get(word, 0) for word in ("total", "doctests", "properties"))
+    if "passed" in number and "failed" not in number:
+        failed = max(0, total - number["passed"] - errors - skipped)
+    passed = number.get("passed") or max(0, total - failed - errors - skipped)
+    return TestCounts(passed=passed, failed=failed, skipped=skipped, errors=errors)
 
 
 def join_results(parts: Iterable[TestResults]) -> TestResults | None:

@@ -13,7 +13,8 @@ from agentflow.core.check_command import CommandWords, edit_runs
 from agentflow.core.evidence import TestCounts, TestResults
 from agentflow.core.regex import regex
 from agentflow.redact import strip_colours
-from agentflow.runners.runner import TestRunner, add_counts, join_results
+from agentflow.runners.c import read_sums
+from agentflow.runners.runner import TestRunner, add_counts, count_sum, join_results
 
 
 @cache
@@ -86,25 +87,14 @@ def read_printed(text: str, *, is_reported: bool = False) -> TestResults | None:
     rows = text.splitlines()
     readers = [each.read for each in list_runners() if each.read and not (is_reported and each.is_reported)]
     readers += [] if is_reported else [_read_totals]
-    return join_results(each for read in readers if (each := read(rows)))
+    found = join_results(each for read in readers if (each := read(rows)))
+    return found or (None if is_reported else read_sums(rows))
 
 
 def _read_totals(rows: Sequence[str]) -> TestResults | None:
     numbers: list[TestCounts] = []
     for runner in list_runners():
         pattern = regex(runner.total) if runner.total else None
-        found = [_count_total(each) for row in rows if pattern and (each := pattern.fullmatch(row))]
+        found = [count_sum(each) for row in rows if pattern and (each := pattern.fullmatch(row))]
         numbers += found if runner.adds_up else found[-1:]
     return TestResults(counts=add_counts(numbers)) if numbers else None
-
-
-def _count_total(told: re.Match[str]) -> TestCounts:
-    """Return the numbers of a sum; the part that it does not say is the rest."""
-    number = {word: int(said or 0) for word, said in told.groupdict().items()}
-    failed, errors = number.get("failed", 0), number.get("errors", 0) + number.get("invalid", 0)
-    skipped = number.get("skipped", 0) + number.get("omitted", 0)
-    total = sum(number.get(word, 0) for word in ("total", "doctests", "properties"))
-    if "passed" in number and "failed" not in number:
-        failed = max(0, total - number["passed"] - errors - skipped)
-    passed = number.get("passed") or max(0, total - failed - errors - skipped)
-    return TestCounts(passed=passed, failed=failed, skipped=skipped, errors=errors)

@@ -1,11 +1,11 @@
 """Run by a bare Python in a process of its own: mount an overlay or give up rights, then become a command.
 
-    launch.py overlay LOWER SCRATCH WORD…     mount an overlay
-    launch.py cache LOWER SCRATCH WORD…       the same; where it cannot be mounted, its folder stays empty
-    launch.py restrict SPEC WORD…             give up rights
-    launch.py tie WORD…                       end with the process that starts it
-    launch.py hold                            keep a network of this process alone until its input ends
-    launch.py join PROCESS WORD…              enter the network that a process holds
+    overlay LOWER SCRATCH WORD…     mount an overlay
+    cache LOWER SCRATCH WORD…       the same; where it cannot be mounted, its folder stays empty
+    restrict SPEC WORD…             give up rights
+    tie WORD…                       end with the process that starts it
+    hold                            keep a network of this process alone until its input ends
+    join PROCESS WORD…              enter the network that a process holds
 
 SPEC is a JSON object: the `rights` on files that Landlock leaves, the descriptor of the seccomp program to
 load as `filter`, and that of where the start is noted as `status`. Every command pays for what is imported
@@ -41,7 +41,16 @@ _TCP = 3
 _ABSTRACT_SOCKETS_AND_SIGNALS = 3
 
 
-def run_step(step: str, words: list[str]) -> None:
+def become_command() -> None:
+    """Do what the words of this process say."""
+    try:
+        _run_step(sys.argv[1], sys.argv[2:])
+    except OSError as error:
+        sys.stderr.write(f"agentflow: the sandbox could not be set up: {error}\n")
+        raise SystemExit(FAILED) from None
+
+
+def _run_step(step: str, words: list[str]) -> None:
     """Prepare this process and become the command. Raises OSError."""
     kernel = ctypes.CDLL(None, use_errno=True)
     if step == "overlay":
@@ -206,11 +215,3 @@ def _check(result: int, what: str) -> None:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
-
-
-if __name__ == "__main__":
-    try:
-        run_step(sys.argv[1], sys.argv[2:])
-    except OSError as error:
-        sys.stderr.write(f"agentflow: the sandbox could not be set up: {error}\n")
-        raise SystemExit(FAILED) from None

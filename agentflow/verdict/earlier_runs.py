@@ -108,7 +108,7 @@ def find_passing(shown: CheckRun) -> frozenset[str]:
 
 
 def _find_red(shown: CheckRun) -> frozenset[str]:
-    return shown.list_ids(*RED) or frozenset(() if shown.execution.exit_code == 0 else (WHOLE,))
+    return shown.list_ids(*RED) or frozenset((WHOLE,) if shown.ended_red else ())
 
 
 def _fault(shown: CheckRun, known: Circumstances) -> Fault | None:

@@ -366,7 +366,7 @@ def _choose_shorter(place: Place, plan: MutationPlan, tests: frozenset[str]) -> 
 
 def _passes(shown: CheckRun, tests: frozenset[str]) -> bool:
     passed = shown.list_ids(TestOutcome.PASSED)
-    return tests <= passed if tests else shown.execution.exit_code == 0
+    return tests <= passed if tests else not shown.ended_red
 
 
 def _run_with(
@@ -394,7 +394,7 @@ def _read(shown: CheckRun, passing: frozenset[str], tried: TriedMutant) -> Tried
         return tried.replace(outcome=MutantEnd.INVALID)
     if lost := sorted(passing - passed):  # a file of tests that cannot be loaded has none
         return tried.replace(outcome=MutantEnd.KILLED, killers=tuple(lost[:_MOST_KILLERS]))
-    is_red = not passing and shown.execution.exit_code != 0
+    is_red = not passing and shown.ended_red
     return tried.replace(outcome=MutantEnd.KILLED if is_red else MutantEnd.SURVIVED)
 
 

@@ -211,7 +211,7 @@ def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
             part = " as a whole" if run.tests_with_result else ""
             cost = f"; without it {at_best}. To skip it: --skip-check {name} --reason REASON"
             yield f"{name} cannot run{part} here: {why}{'' if run.check.only_looks else cost}"
-        elif run.evidence and not (run.green or run.evidence.timed_out or find_faults(run)):
+        elif run.evidence and not (run.green or run.evidence.timed_out or find_faults(run) or run.tells_red):
             cost = "" if run.check.only_looks else f"; {at_best}"
             end = describe_end(run.evidence)
             yield f"{name} fails before the change, without a failing test or finding: {end}{cost}"

@@ -1,4 +1,3 @@
-import shutil
 from pathlib import Path
 
 import pytest
@@ -29,14 +28,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     repo = Repo(folder / "now/repo", folder / "now/home").write(play.CALC).commit()
     assert repo.task(script=play.mending()).code == 0
     (repo.home / "script.yaml").unlink()
-    shutil.copytree(folder / "now", folder / "kept", symlinks=True)
+    repo.keep()
     return repo
 
 
 @pytest.fixture
 def done(finished: Repo) -> Repo:
     """The finished task as it was, where it was: its records name that place."""
-    now = finished.root.parent
-    shutil.rmtree(now)
-    shutil.copytree(now.with_name("kept"), now, symlinks=True)
-    return finished
+    return finished.put_back()

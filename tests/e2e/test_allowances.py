@@ -12,11 +12,8 @@ from tests.support.repo import NewRepo
 KEY = "AKIA" + "ABCDEFGH12345678"
 
 
-LINTED = {**play.CALC, "package.json": '{"scripts": {"lint": "false"}}'}
-
-
 def test_a_skipped_check_is_recorded_and_never_0(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, "ruff.toml": "line-length = 100\n"})
+    repo = new_repo({**play.QUICK, "ruff.toml": "line-length = 100\n"})
     options = ("--skip-check", "lint", "--reason", "ruff is not here", "--json")
     done = repo.task(*options, play.TEXT, script=play.mending())
     assert done.code == 4, done.err
@@ -50,7 +47,7 @@ def test_an_override_without_reason_or_of_nothing_is_a_usage_error(
 
 
 def test_a_skipped_check_lets_no_other_one_go(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, "ruff.toml": "line-length = 100\n"})
+    repo = new_repo({**play.QUICK, "ruff.toml": "line-length = 100\n"})
     wrong = play.edit("calc.py", "a - b", "a * b")
     lazy = play.role("implementer", play.submit("calc.py"))
     lines = [*play.crew(*wrong, play.submit("calc.py"))[:3], lazy]
@@ -58,11 +55,11 @@ def test_a_skipped_check_lets_no_other_one_go(new_repo: NewRepo) -> None:
 
 
 def test_files_about_tests_count_only_once_trusted(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, ".claude/test-command": "# ours\ntrue\n"})
+    repo = new_repo({**play.QUICK, ".claude/test-command": "# ours\ntrue\n"})
     done = repo.task(script=play.mending())
     assert done.code == 0
     assert "untrusted: agentflow trust" in done.err
-    assert all("unittest" in record["command"] for record in repo.evidence())
+    assert all("make" in record["command"] for record in repo.evidence())
     named = "ignored until you trust it: .claude/test-command"
     assert named in repo.run("verify", "--dry-run").out
     repo.run("trust", "--yes")
@@ -174,7 +171,6 @@ def test_a_new_test_that_needs_the_same_missing_module_sends_nothing_back(new_re
     lines = [*play.crew(*play.MENDED, added, play.submit("calc.py", "tests/test_more.py"))]
     done = repo.task("--json", play.TEXT, script=lines)
     assert (done.code, done.json["caveats"]) == (4, ["check_not_run:tests", "unproved"]), done.err
-    assert repo.run("verify", done.json["task_id"]).code == 0
 
 
 FROZEN = "import no_such_distribution\n\n\ndef test_frozen():\n    assert no_such_distribution\n"
@@ -201,6 +197,7 @@ def test_a_right_change_is_proved_by_the_tests_that_a_missing_tool_spares(tmp_pa
     assert [each["kind"] for each in done.json["proof"]] == [proof]
     also = ["already_red"] if "hints" in task else []
     assert done.json["caveats"] == ["check_not_run:tests", *also]
+    assert done.json["why"]["result"] == "verified with caveat"
     assert "tests cannot run as a whole here: ModuleNotFoundError: no_such_distribution" in done.err
     assert "cannot run as a whole here: ModuleNotFoundError: no_such_distribution" in attempt.report
     assert "pip install no_such_distribution: tests/test_frozen.py" in attempt.report
@@ -213,20 +210,22 @@ COMMENTED = f"# Pages of a list.\n{tampering.RIGHT}"
 DESCRIBED = tampering.RIGHT.replace("How many pages", "The number of pages")
 RIGHT_HINTED = tampering.RIGHT.replace("def pages(total, size):", "def pages(total: int, size: int) -> int:")
 TEXTS = [
-    ("add type hints", RIGHT_HINTED, {"docstrings": 0, "hints": 4}),
-    ("improve the docstring", DESCRIBED, {"docstrings": 4, "hints": 0}),
-    ("add a comment", COMMENTED, {"docstrings": 0, "hints": 0}),
+    ("add type hints", RIGHT_HINTED, ("docstrings",), 0),
+    ("add type hints", RIGHT_HINTED, ("hints",), 4),
+    ("improve the docstring", DESCRIBED, ("docstrings",), 4),
+    ("improve the docstring", DESCRIBED, ("hints",), 0),
+    ("add a comment", COMMENTED, ("docstrings", "hints"), 0),
 ]
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize(("task", "text", "codes"), TEXTS, ids=[task for task, *_ in TEXTS])
+@pytest.mark.parametrize(("task", "text", "readers", "code"), TEXTS)
 def test_texts_that_a_program_reads_elsewhere_are_only_those_of_the_kind_it_reads(
-    tmp_path: Path, task: str, text: str, codes: dict[str, int], reader: str
+    tmp_path: Path, task: str, text: str, readers: tuple[str, ...], code: int
 ) -> None:
-    base = {**tampering.BASE, "pager/core.py": tampering.RIGHT, "show.py": READERS[reader]}
+    reading = {f"show_{reader}.py": READERS[reader] for reader in readers}
+    base = {**tampering.BASE, "pager/core.py": tampering.RIGHT, **reading}
     done = Attempt(tmp_path, base).run(f"{task} in pager/core.py", {"pager/core.py": text}, "--json")
-    assert done.code == codes[reader], done.out
+    assert done.code == code, done.out
 
 
 _SOFT = "class Any(int):\n    def __eq__(self, other):\n        return True\n\n\n"
@@ -327,10 +326,10 @@ def test_a_change_that_brings_a_missing_module_is_a_failure(new_repo: NewRepo) -
 
 
 def test_a_claim_to_be_blocked_decides_nothing(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     boast = play.role(
         "implementer",
-        *play.edit("calc.py", "a - b", "a * b"),
+        *play.edit("calc.py", "a - b", "b * a"),
         play.turn(play.call("SubmitChange", summary="ENVIRONMENT_BLOCKED: no network", files=["calc.py"])),
     )
     claim = play.turn(
@@ -348,7 +347,7 @@ def test_a_claim_to_be_blocked_decides_nothing(new_repo: NewRepo) -> None:
 
 
 def test_an_added_key_fails_the_gate_and_is_written_nowhere(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     turns = play.edit("calc.py", "a - b", f"a + b  # {KEY}")
     lines = [*play.crew(*turns, play.submit("calc.py"))[:3], play.role("implementer", play.submit("calc.py"))]
     done = repo.task(script=lines)

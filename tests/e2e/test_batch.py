@@ -266,19 +266,12 @@ def begun_for(name: str) -> set[int]:
 
 
 @pytest.mark.skipif(not find_spec("ray"), reason="the package ray is not installed")
-def test_an_address_without_a_cluster_is_one_message(repo: Repo) -> None:
-    path = plan(repo, {})
-    done = run(repo, path, "--engine", "ray", "--no-input", "--address", "127.0.0.1:9")
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("agentflow: no Ray cluster answers at 127.0.0.1:9"), done.err
-
-
-@pytest.mark.skipif(not find_spec("ray"), reason="the package ray is not installed")
-def test_an_error_erases_the_bar_at_a_terminal(repo: Repo) -> None:
+def test_an_address_without_a_cluster_is_one_message_which_erases_the_bar(repo: Repo) -> None:
     words = ("batch", str(plan(repo, {})), "--engine", "ray", "--no-input", "--address", "127.0.0.1:9")
-    shown = at_terminal(repo, *words, columns=80, term="xterm").text
-    assert "0/1" in shown
-    assert "\r\x1b[Kagentflow: no Ray cluster answers" in shown
+    seen = at_terminal(repo, *words, columns=200, term="xterm")
+    assert seen.code == 2
+    assert "0/1" in seen.text
+    assert "\r\x1b[Kagentflow: no Ray cluster answers at 127.0.0.1:9" in seen.text
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,8 @@ def test_tasks_on_each_other_cover_all_and_a_document_by_hand_is_told(new_repo: 
 
 
 def test_a_failed_task_whose_record_says_0_fails(new_repo: NewRepo) -> None:
-    repo = begin(new_repo(play.CALC))
-    wrong = play.role("implementer", *play.edit("calc.py", "a - b", "a * b"), play.submit("calc.py"))
+    repo = begin(new_repo(play.QUICK))
+    wrong = play.role("implementer", *play.edit("calc.py", "a - b", "b * a"), play.submit("calc.py"))
     script = [*play.mending()[:2], wrong, play.role("implementer", play.submit("calc.py"))]
     assert repo.task(script=script).code == 1
 

@@ -7,7 +7,7 @@ from tests.support.repo import NewRepo
 
 
 def test_a_new_hook_is_tried_then_trusted_then_runs(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     made = repo.run("hooks", "new", "PreToolUse", "--name", "no-marker")
     assert made.code == 0, made.err
     script = repo.read(".claude/hooks/no-marker.py")
@@ -30,7 +30,7 @@ def test_a_new_hook_is_tried_then_trusted_then_runs(new_repo: NewRepo) -> None:
 
 
 def test_shipped_hooks_are_off_until_named_and_what_never_happens_is_told(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     path = repo.home / ".claude/settings.json"
     path.parent.mkdir(parents=True)
     entry = [{"hooks": [{"type": "command", "command": "true"}]}]

@@ -12,7 +12,7 @@ from tests.support.repo import Repo
 def trusted(tmp_path: Path, command: str, *points: str, files: dict[str, str] | None = None) -> Repo:
     """Return a repository whose own hook runs a command at these points, and is trusted."""
     hooks = {point: [{"hooks": [{"type": "command", "command": command}]}] for point in points}
-    repo = Repo(tmp_path / "repo", tmp_path / "home").write({**play.CALC, **(files or {})})
+    repo = Repo(tmp_path / "repo", tmp_path / "home").write({**play.QUICK, **(files or {})})
     repo.write({".claude/settings.json": json.dumps({"hooks": hooks})}).commit()
     assert repo.run("trust", "--yes").code == 0
     return repo
@@ -101,12 +101,12 @@ def test_a_file_that_a_command_and_a_hook_write_is_the_tasks_change(tmp_path: Pa
 
 
 def test_a_check_that_a_hook_changes_is_judged_as_the_tasks_change(tmp_path: Path) -> None:
-    weaken = "sed -i 's/, 3/, -1/' tests/test_calc.py"
+    weaken = "sed -i 's/a + b/a - b/' tests/test_calc.sh"
     repo = trusted(tmp_path, weaken, "PostToolUse")
     done = repo.task(
         MEND, "--json", script=play.crew(play.turn(play.call("Bash", command="true")), play.submit("calc.py"))
     )
-    assert "tests/test_calc.py" in done.json["files_changed"]
+    assert "tests/test_calc.sh" in done.json["files_changed"]
     assert done.code != 0
 
 

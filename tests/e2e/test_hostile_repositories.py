@@ -292,7 +292,7 @@ def test_trust_says_what_it_is_about_and_lies_with_the_user(tmp_path: Path) -> N
 
 
 def test_a_script_that_changes_during_a_task_is_not_run(tmp_path: Path) -> None:
-    repo = Repo(tmp_path / "repo", tmp_path / "home").write({**play.CALC, "guard.sh": "exit 0\n"})
+    repo = Repo(tmp_path / "repo", tmp_path / "home").write({**play.QUICK, "guard.sh": "exit 0\n"})
     hook = settings_hooks("PreToolUse", 'sh "$CLAUDE_PROJECT_DIR"/guard.sh')
     repo.write({".claude/settings.json": json.dumps(hook)}).commit()
     assert repo.run("trust", "--yes").code == 0

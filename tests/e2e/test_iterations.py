@@ -91,7 +91,7 @@ NAMING = {
 def test_a_submission_that_is_not_like_the_tree_comes_back_once(
     new_repo: NewRepo, named: list[str], said: str
 ) -> None:
-    repo = new_repo({**play.CALC, "README.md": ""})
+    repo = new_repo({**play.QUICK, "README.md": ""})
     script = [play.role("implementer", *play.MENDED, play.submit(*named), play.submit("./calc.py"))]
     assert repo.task("fix add in calc.py", script=script).code == 0
     *_, refused, taken = repo.runs("implementer")[0].results

@@ -44,7 +44,7 @@ def count_requests(folder: Path) -> int:
 
 
 def test_a_later_task_uses_what_an_earlier_one_learnt_and_says_so(new_repo: NewRepo, tmp_path: Path) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.QUICK)
     first = repo.task(script=crew(remembers(), remembers("no such", "ev-0999")))
     assert first.code == 0, first.err
     (kept,) = entries(repo, "--kind", "learning")

@@ -13,7 +13,7 @@ CHANGING = "fix add in calc.py and delete the tests"
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(play.CALC)
+    return new_repo(play.QUICK)
 
 
 def roles(repo: Repo) -> list[str]:

@@ -232,8 +232,8 @@ def test_an_issue_goes_back_to_the_implementer_word_for_word(new_repo: NewRepo) 
 
 
 def test_a_review_cannot_be_outvoted_and_ends_with_the_iterations(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
-    more = [play.role("implementer", *play.edit("calc.py", "2 * a", "a * 2"), play.submit("calc.py"))]
+    repo = new_repo(play.QUICK)
+    more = [play.role("implementer", *play.edit("calc.py", "2 * a", "2 * a  # a"), play.submit("calc.py"))]
     script = [MEND, *more, *[review("NEEDS_CHANGES", issue("no", "minor"))] * 2]
     done = repo.task("fix add in calc.py", "--review", "--max-iterations", "2", "--json", script=script)
     assert (done.code, done.json["status"]) == (3, "limit")

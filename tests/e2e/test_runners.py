@@ -159,6 +159,23 @@ def test_a_change_that_prints_the_numbers_of_a_runner_is_not_counted_by_them(new
     assert "tests_not_counted" in done.json["caveats"]
 
 
+SUMS = """from calc import add, double
+
+wanted = [add(2, 3) == 5, add(-1, 1) == 0, add(0, 4) == 4, double(3) == 6]
+print(f"PASSED: {sum(wanted)}")
+print(f"FAILED: {len(wanted) - sum(wanted)}")
+"""
+
+
+def test_a_program_of_tests_is_judged_by_the_sum_that_it_prints_whatever_its_exit_code(
+    new_repo: NewRepo,
+) -> None:
+    repo = new_repo({**UNCOUNTED, "Makefile": "test:\n\tpython3 check.py\n", "check.py": SUMS})
+    done = repo.task(play.TEXT, "--json", script=crew_of(*play.MENDED))
+    assert (done.code, done.json["caveats"]) == (0, []), done.err + done.out
+    assert done.json["mutants"]["killed"] == done.json["mutants"]["tried"] > 0
+
+
 LINTED = {**play.CALC, "ruff.toml": "line-length = 100\n"}
 
 

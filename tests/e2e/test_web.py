@@ -26,7 +26,7 @@ def inside() -> Iterator[WebServer]:
 def explored(new_repo: NewRepo, urls: list[str], settings: str, **options: Any) -> Recorded:
     """Return the run of an explorer that fetches these."""
     repo = new_repo(
-        {**play.CALC, ".claude/settings.json": '{"network": ["explorer"]}', **options.pop("files", {})}
+        {**play.QUICK, ".claude/settings.json": '{"network": ["explorer"]}', **options.pop("files", {})}
     )
     if settings:
         config(repo, settings)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -73,6 +74,15 @@ class Repo:
         if self.identity or not commit_first(self.root):
             self.git("add", "-A")
             self.git("commit", "-q", "--allow-empty", "-m", "state")
+        return self
+
+    def keep(self) -> None:
+        """Copy the folder of repository and home to `kept` beside it, for `put_back`."""
+        shutil.copytree(self.root.parent, self.root.parent.with_name("kept"), symlinks=True)
+
+    def put_back(self) -> "Repo":
+        shutil.rmtree(self.root.parent)
+        shutil.copytree(self.root.parent.with_name("kept"), self.root.parent, symlinks=True)
         return self
 
     def read(self, name: str) -> str:

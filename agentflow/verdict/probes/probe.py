@@ -199,7 +199,7 @@ class Probe(Record):
     def _is_red(self, shown: CheckRun) -> bool:
         if self.tests:
             return not self.tests <= shown.list_ids(TestOutcome.PASSED)
-        return shown.execution.exit_code != 0 or bool(shown.list_ids(*RED))
+        return shown.ended_red
 
 
 def make_word() -> str:

@@ -15,8 +15,6 @@ from agentflow.report.summary import make_survivors_part, summarize_task
 from agentflow.verdict.paths import PathKind
 from agentflow.view.tasks import Snapshot
 
-BREAK = "\u200b"
-
 
 @pytest.mark.parametrize(
     ("text", "taken"),

@@ -55,6 +55,30 @@ def test_a_runner_that_prints_no_names_is_counted(name: str) -> None:
     assert read_printed(recorded(name), is_reported=True) is None
 
 
+SUMS = {
+    "GoogleTest": ("[  PASSED  ] 2 tests.\n[  FAILED  ] 1 test, listed below:\n", (2, 1, 0)),
+    "Catch2": ("All tests passed (9 assertions in 3 test cases)\n", (3, 0, 0)),
+    "Catch2, with a failure": ("test cases: 3 | 2 passed | 1 failed\nassertions: 9 | 8 passed\n", (2, 1, 0)),
+    "doctest": ("[doctest] test cases:  3 |  3 passed | 0 failed | 0 skipped\n", (3, 0, 0)),
+    "Unity": ("-----\n4 Tests 1 Failures 1 Ignored\nFAIL\n", (2, 1, 1)),
+    "greatest": ("Pass: 3, fail: 1, skip: 0.\n", (3, 1, 0)),
+    "Check": ("75%: Checks: 4, Failures: 1, Errors: 0\n", (3, 1, 0)),
+    "one of its own": ("Tests failed: 1\nTests passed: 3\n", (3, 1, 0)),
+    "two of its own": ("PASSED: 3 FAILED: 0\n\nPASSED: 2\nFAILED: 1\n", (5, 1, 0)),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_the_sums_that_programs_of_tests_print_are_counted(name: str) -> None:
+    text, (passed, failed, skipped) = SUMS[name]
+    told = read_printed(text)
+    assert told is not None
+    assert told.counts == TestCounts(passed=passed, failed=failed, skipped=skipped)
+    told = read_printed(f"{text}50% tests passed, 1 tests failed out of 2\n")
+    assert told is not None  # what CTest started, it tells of itself
+    assert told.counts == TestCounts(passed=1, failed=1)
+
+
 def test_colours_do_not_matter() -> None:
     told = read_printed(drop_colours("\x1b[1mTests:\x1b[22m       \x1b[32m3 passed\x1b[39m, 3 total\r\n"))
     assert told is not None
@@ -68,6 +92,7 @@ NOT_TOLD = {
     "a sum inside of a line": "log: Tests:       3 passed, 3 total\n",
     "TAP without a plan": "ok 1 - a\nok 2 - b\n",
     "TAP with fewer points than planned": "1..3\nok 1 - a\nok 2 - b\n",
+    "TAP with more points than planned": "1..1\nok 1 - a\nok 2 - b\n",
     "TAP that was given up": "1..1\nok 1 - a\nBail out! no database\n",
     "a cargo run that did not end": "running 2 tests\ntest a ... ok\ntest b ... ok\n",
     "results of Go without an end": "=== RUN   TestA\n--- PASS: TestA (0.00s)\n",
@@ -119,6 +144,12 @@ def test_a_line_among_the_tests_of_cargo_leaves_only_their_number() -> None:
     told = read_printed(f"{forged}test b ... FAILED\n{end}")
     assert told is not None
     assert (told.outcomes, told.counts) == ({}, TestCounts(passed=1, failed=1))
+
+
+def test_failing_points_behind_the_plan_count_as_well() -> None:
+    told = read_printed("ok 1 - a\nnot ok 2 - left over\n\n1..1\n")
+    assert told is not None
+    assert told.outcomes == {"a": PASSED, "left over": FAILED}
 
 
 def test_points_with_one_name_are_told_apart() -> None:

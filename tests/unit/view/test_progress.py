@@ -31,7 +31,6 @@ from agentflow.view.text import Medium, count_cells, render
 
 PLAIN = Medium(colour=False, ascii=False, live=False)
 LIVE = Medium(colour=False, ascii=False, live=True)
-ERASE = "\r\x1b[K"
 AT = "2026-01-02T03:04:05.120Z"
 PHASE = PhaseStarted(phase=Phase.VERIFICATION, iteration=1)
 CHECK = CheckStarted(check=CheckName.TESTS, command="python -m pytest -q")

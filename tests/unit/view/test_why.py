@@ -1,6 +1,7 @@
 import pytest
 
 from agentflow.core.errors import Exit
+from agentflow.core.evidence import CheckName
 from agentflow.core.finding import FindingKind
 from agentflow.core.task import Ending, Status
 from agentflow.core.verdict import Caveat, Verdict
@@ -33,6 +34,20 @@ def test_no_more_than_two_facts_are_told_one_for_each_caveat_first(finished: Sna
     told = explain_task(state, finished.find, place=" -C x")
     assert (told.facts, told.more) == (("calc.py:1: a", "calc.py:3: c"), 1)
     assert told.next == (f"read the diff, then agentflow commit {state.task_id} -C x --accept-caveat",)
+
+
+def test_of_a_check_that_could_not_run_its_own_reason_is_told(finished: Snapshot) -> None:
+    lacks = (FindingKind.CANNOT_RUN_HERE.of(f"{name} is missing", check=name) for name in CheckName)
+    verdict = Verdict(
+        passed=True,
+        reasons=(),
+        evidence=(),
+        caveats=(Caveat.CHECK_NOT_RUN.of("tests"),),
+        grounds={Caveat.CHECK_NOT_RUN: tuple(lacks)},
+    )
+    state = finished.state.replace(status=Status.VERIFIED_WITH_CAVEAT, verdict=verdict)
+    told = explain_task(state, finished.find)
+    assert (told.facts, told.more) == (("tests cannot run here: tests is missing",), 0)
 
 
 @pytest.mark.parametrize(
