@@ -79,6 +79,7 @@ In what order are create, update and delete called?
 """
 
 CHANGES = """
+add a middleware example
 pages() should take a size, where 0 means all
 slugify should take a limit, which cuts at a word
 safe_join(root, path) should refuse a path, where the result leaves root
