@@ -19,7 +19,7 @@ _WAIT_SECONDS = 10.0
 """For another process that writes."""
 _BLOCK = 1_024
 """Codes that stand in one row, so that all of them are read and compared at once."""
-_MOST_ROWS = 1_000
+_MOST_ROWS = 500
 """Rows that a search ranks by words; frequent words are looked up among the newest alone."""
 _MOST_TERMS = 24
 _MOST_CHARS = 4_000

@@ -141,7 +141,7 @@ _LIMITED = (
     "sh",
 )
 """1 GiB in a file. Processes are counted by `process.py`; this limit is for when that is too slow."""
-_START = "import sys; sys.path.append(sys.argv.pop(1)); import launch; launch.follow_words()"
+_START = "import sys; sys.path.append(sys.argv.pop(1)); import launch; launch.become_command()"
 """It imports `launch.py`, since a script would be compiled for every command."""
 _BARE = (sys.executable, "-I", "-S", "-B", "-c", _START, str(Path(__file__).parent))
 """The Python that prepares a process, without what other packages would load into it."""

@@ -41,7 +41,7 @@ _TCP = 3
 _ABSTRACT_SOCKETS_AND_SIGNALS = 3
 
 
-def follow_words() -> None:
+def become_command() -> None:
     """Do what the words of this process say."""
     try:
         _run_step(sys.argv[1], sys.argv[2:])

@@ -28,7 +28,7 @@ ADDITIONS: tuple[Entry, ...] = (
           (Put("src/invoice/discount.py", '"""Discounts."""\n\n\ndef discounted(cents: int, percent: int) -> int:\n'
                '    """Return what is left of a sum."""\n    return cents * (100 - percent) // 100\n'),
            Put("tests/test_discount.py", "from invoice.discount import discounted\n\n\ndef test_discounted():\n"
-               "    assert discounted(999, 10) == 899\n    assert discounted(999, 0) == 999\n"))),
+               "    assert discounted(999, 50) == 499\n    assert discounted(999, 0) == 999\n"))),
     Entry("a module is new, with unittest", "feature", UNITTEST, "add interest to bank/interest.py",
           (Put("bank/interest.py", '"""Interest."""\n\n\ndef yearly(balance, percent):\n    return balance * percent / 100\n'),
            Put("tests/test_interest.py", "import unittest\n\nfrom bank.interest import yearly\n\n\nclass InterestTest(unittest.TestCase):\n"
