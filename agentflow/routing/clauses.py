@@ -133,6 +133,12 @@ _STATEMENT = regex(
 _AUXILIARY = regex(r"do\s(?!(?:it|this|that|so|the same|an?)\b)")
 """The beginning of a question that would be an order without its question mark: "do tests use ... ?"."""
 
+_RELATIVE = regex(r"(?:which|where|who|whose|whom|when)\b")
+"""After a comma it goes on with what was said: "pages() should take a size, where 0 means all"."""
+
+_SAID = 3
+"""Words that say something: "hi, where is it?" goes on with nothing."""
+
 _GAP = r"\W+(?:\w+\W+){0,3}?"
 
 _CAMEL = regex(r"\b[A-Z][a-z]+[A-Z]{2,}\b|(?<=[a-z0-9])(?=[A-Z])")
@@ -200,7 +206,8 @@ def _clauses_of(sentence: str, table: Table, *, is_asked: bool) -> Iterator[Clau
         is_asked = ends_asking and (is_asked or clause.mood is Mood.QUESTION)
         follower = _clause(piece, table)
         is_inside = is_asked and follower.mood is Mood.CHANGE and not find_phrases(table.requests, piece)
-        if follower.mood is Mood.STATEMENT or is_inside:
+        is_relative = not ends_asking and _RELATIVE.match(piece) and len(clause.text.split()) >= _SAID
+        if follower.mood is Mood.STATEMENT or is_inside or is_relative:
             clause = clause.replace(text=f"{clause.text} {follower.text}")
         else:
             yield clause

@@ -10,6 +10,8 @@ from agentflow.routing.clauses import load_table
 TABLE = load_table(Routing())
 
 QUESTIONS = """
+hi, where are discounts computed
+the total is wrong, where is it computed?
 In what order do pre_load, field validators, validates and validates_schema hooks run?
 How does the parser handle quotes, and where would I add support for tabs?
 Which of set, get and delete checks the key?
@@ -77,6 +79,9 @@ In what order are create, update and delete called?
 """
 
 CHANGES = """
+pages() should take a size, where 0 means all
+slugify should take a limit, which cuts at a word
+safe_join(root, path) should refuse a path, where the result leaves root
 fix has() in index.js: keys that an object only inherits, such as toString, are no keys
 has() in index.js must ignore what an object inherits: has({}, 'toString') is false
 let has() in index.js ignore what an object inherits
