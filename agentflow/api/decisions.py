@@ -89,8 +89,12 @@ def decide_approval(
         if pending_id in store.task.waiting.answers:
             return _tell_made(store, pending_id, decision, was_decided=True)
         item = next((item for item in store.task.pending if item.id == pending_id), None)
-        if item is None or item.kind not in APPROVED:
-            hint = item.tell_how_to_decide(task_id) if item else ""
+        if item is None:
+            raise StateError(
+                f"nothing waits under the id {pending_id}", hint="agentflow status shows what waits"
+            )
+        if item.kind not in APPROVED:
+            hint = item.tell_how_to_decide(task_id)
             raise StateError(f"{pending_id} does not wait for an approval", hint=hint)
         if decision.approved and not is_person and (item.kind is PendingKind.SURFACE or item.needed > 1):
             said = f"{pending_id} needs {item.needed} named people; a program cannot approve it"
