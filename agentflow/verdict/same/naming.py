@@ -54,21 +54,25 @@ _FOUND_BY_NAME = re.compile(r"_|test|conftest|setup|main|app|wsgi|asgi|manage|se
 
 
 def find_renaming(changes: Iterable[ChangedTexts]) -> dict[str, str]:
-    """Return the mapping of words that turns the old files into the new ones, if there is one."""
-    found = dict[str, str]()
+    """Return the mapping of names that turns the old files into the new ones, if there is one.
+
+    Words that only texts say are no names: a docstring with another title may be read by a program.
+    """
+    found, named = dict[str, str](), set[str]()
     for each in changes:
         is_told = each.is_whole and each.modes[0] == each.modes[1] and bool(each.before) and bool(each.after)
         pairs = _pair_words(each) if is_told else None
         if pairs is None:
             return {}
-        for was, now in pairs:
+        for was, now, is_name in pairs:
             if was != now and found.setdefault(was, now) != now:
                 return {}
-    return found if len(set(found.values())) == len(found) else {}
+            named.update([was] if is_name else [])
+    return found if len(set(found.values())) == len(found) and found.keys() <= named else {}
 
 
-def _pair_words(change: ChangedTexts) -> list[tuple[str, str]] | None:
-    """Return the words of both sides that are names; None where anything else differs."""
+def _pair_words(change: ChangedTexts) -> list[tuple[str, str, bool]] | None:
+    """Return the words of both sides, and which are names of code; None where anything else differs."""
     if is_document(change):
         return _pair_parts(change.before, change.after)
     old, new = (parse_source(change.path, text) for text in (change.before, change.after))
@@ -76,22 +80,23 @@ def _pair_words(change: ChangedTexts) -> list[tuple[str, str]] | None:
         return None
     spoken = [_span(each) for name in ("naming", "docstring") for each in old.nodes[name]]
     sides = list(_list_leaves(old.root)), list(_list_leaves(new.root))
-    pairs = list[tuple[str, str]]()
+    pairs = list[tuple[str, str, bool]]()
     for was, now in zip(*sides, strict=True) if len(sides[0]) == len(sides[1]) else ():
         texts = old.read(was), new.read(now)
         is_text = "comment" in was.type or any(_is_within(was, span) for span in spoken)
         if was.type != now.type or (texts[0] != texts[1] and not (is_text or _is_name(was))):
             return None
-        parts = _pair_parts(*texts) if is_text else [texts] if _is_name(was) else []
+        parts = _pair_parts(*texts) if is_text else [(*texts, True)] if _is_name(was) else []
         if parts is None:
             return None
         pairs += parts
     return pairs or None
 
 
-def _pair_parts(before: str, after: str) -> list[tuple[str, str]] | None:
+def _pair_parts(before: str, after: str) -> list[tuple[str, str, bool]] | None:
     old, new = (re.findall(r"\w+|\W", text) for text in (before, after))
-    return list(zip(old, new, strict=True)) if len(old) == len(new) else None
+    is_alike = len(old) == len(new)
+    return [(was, now, False) for was, now in zip(old, new, strict=True)] if is_alike else None
 
 
 def _list_leaves(node: "Node") -> Iterator["Node"]:
