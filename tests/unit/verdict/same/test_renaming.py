@@ -63,6 +63,13 @@ def test_files_of_packages_are_no_functions() -> None:
     assert tried(before, swapped(before, pages="count_pages")) == ("pages",)
 
 
+def test_a_docstring_says_the_name_too_and_other_words_of_texts_are_no_names() -> None:
+    before = {**BASE, "pager/core.py": f'"""How many pages there are."""\n\n\n{CODE}'}
+    assert tried(before, swapped(before, pages="count_pages")) == ("pages",)
+    assert tried(before, swapped(before, many="few")) == ()
+    assert tried(BASE, swapped(BASE, Call="Use")) == ()
+
+
 def test_a_private_function_may_have_no_callers() -> None:
     before = {"pager/core.py": "def _pages():\n    return 1\n"}
     assert tried(before, swapped(before, _pages="_count")) == ("_pages",)
