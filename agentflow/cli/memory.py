@@ -84,9 +84,11 @@ def forget_entries(
     if bool(numbers) + bool(task) + everything != 1:
         raise UsageError("say what to forget", hint="one or more IDs, --task TASK, or --all")
     with change_memory(open_repository(folder)) as opened:
+        for one in numbers or ():
+            require_entry(opened, one)
         count = sum(opened.forget(id=one) for one in numbers) if numbers else opened.forget(task=task)
-    if not (count or everything):
-        raise StateError("memory has no such entry", hint="agentflow memory list --json names IDs and tasks")
+    if task and not count:
+        raise StateError(f"no entry is from task {task}", hint="agentflow memory list --json names tasks")
     say(f"Deleted {count:,} {'entry' if count == 1 else 'entries'}.")
 
 

@@ -1,8 +1,8 @@
 """The table of operators: each makes one small edit of the code, which a test of that code notices."""
 
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
@@ -145,26 +145,40 @@ def _to_row(text: str) -> str:
 
 
 def list_mutants(
-    path: str, text: str, lines: Collection[int], kept: Iterable[str] = ()
+    path: str, text: str, lines: Collection[int], stood: Iterable[Sequence[str]] = ()
 ) -> tuple[Mutant, ...] | None:
     """Return the mutants of some lines, counted from 1; None for a file that no grammar reads.
 
-    `kept` are elements that stood there before: a table that gets one more on its line is not tried whole.
+    Of a list that only got more elements than one that `stood` there, no other element is tried.
     """
     tree = parse_source(path, text)
     if tree is None:
         return None
-    return tuple(_find_mutants(tree, path, lines, kept=kept))
+    return tuple(_find_mutants(tree, path, lines, stood=stood))
 
 
-def list_elements(path: str, text: str, lines: Collection[int]) -> list[str]:
-    """Return the elements of tables, lists and the like that begin on some lines."""
+def list_elements(path: str, text: str, lines: Collection[int]) -> list[list[str]]:
+    """Return, for each list, table and the like, the elements that begin on some lines."""
     tree = parse_source(path, text)
-    return [tree.read(each) for each in _list_elements(tree, lines)] if tree else []
+    return [[*map(tree.read, group)] for group in _group_elements(tree, lines)] if tree else []
 
 
-def _list_elements(tree: SyntaxTree, lines: Collection[int]) -> list["Node"]:
-    return [each for each in tree.nodes["element"] if each.start_point.row + 1 in lines]
+def _group_elements(tree: SyntaxTree, lines: Collection[int]) -> Collection[list["Node"]]:
+    found = defaultdict[int, list["Node"]](list)
+    for each in tree.nodes["element"]:
+        if each.start_point.row + 1 in lines and each.parent is not None:
+            found[each.parent.id].append(each)
+    return found.values()
+
+
+def _list_stood(tree: SyntaxTree, group: list["Node"], earlier: Sequence[str]) -> list["Node"]:
+    """Return the elements of an earlier list; none where it lost one, or they stand in another order."""
+    rest, found = [*earlier], list["Node"]()
+    for node in group:
+        if rest and tree.read(node) == rest[0]:
+            found.append(node)
+            rest.pop(0)
+    return [] if rest else found
 
 
 def list_look_alikes(path: str, text: str, lines: Collection[int], words: str) -> tuple[Mutant, ...]:
@@ -183,18 +197,16 @@ def _find_mutants(
     lines: Collection[int],
     operators: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = _OPERATORS,
     *,
-    kept: Iterable[str] = (),
+    stood: Iterable[Sequence[str]] = (),
 ) -> list[Mutant]:
     """Return the mutants of some lines, in the order in which they stand."""
     if _GENERATED.search(tree.text[:_HEAD].decode("utf-8", "replace")):
         return []
     apart = [_span(each) for name in ("ignored", "words", "talk") for each in tree.nodes[name]]
     apart += _list_wordings(tree)
-    left = Counter(kept)
-    for each in _list_elements(tree, lines):
-        if left[tree.read(each)] > 0:
-            left[tree.read(each)] -= 1
-            apart.append(_span(each))
+    for group in _group_elements(tree, lines):
+        kept = [_list_stood(tree, group, each) for each in stood]
+        apart += [_span(each) for each in max(kept, key=len, default=[])]
     blocks = _list_blocks(tree, lines)
     found: dict[tuple[int, int, str], Mutant] = {}
     for operator, operate in operators.items():

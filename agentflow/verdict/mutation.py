@@ -127,9 +127,9 @@ def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
         new = [
             mutant
             for hunk in hunks
-            for kept in [list_elements(hunk.path, hunk.change.before, hunk.old_numbers)]
+            for stood in [list_elements(hunk.path, hunk.change.before, hunk.old_numbers)]
             for mutant in (
-                *(list_mutants(hunk.path, hunk.change.after, hunk.new_numbers, kept) or ()),
+                *(list_mutants(hunk.path, hunk.change.after, hunk.new_numbers, stood) or ()),
                 *list_look_alikes(hunk.path, hunk.change.after, hunk.new_numbers, context.task.task),
             )
         ]

@@ -491,7 +491,16 @@ def test_a_file_of_another_language_has_no_mutants() -> None:
 def test_elements_that_stood_there_are_left_alone(
     path: str, before: str, after: str, wanted: list[str]
 ) -> None:
-    kept = list_elements(path, before, [1])
-    assert len(kept) == before.count(",") + 1
-    found = [each.before for each in list_mutants(path, after, [1], kept) or ()]
+    stood = list_elements(path, before, [1])
+    found = [each.before for each in list_mutants(path, after, [1], stood) or ()]
     assert sorted(each for each in found if "=" not in each) == sorted(wanted)
+
+
+def test_an_element_that_came_from_another_list_is_new_and_of_a_list_that_lost_one_each_is_tried() -> None:
+    stood = list_elements("a.py", "A = [1, 2]\nB = [3]\n", [1, 2])
+    assert stood == [["1", "2"], ["3"]]
+    found = list_mutants("a.py", "A = [1]\nB = [3, 2]\n", [1, 2], stood) or ()
+    assert {(each.line, each.before) for each in found if "=" not in each.before} >= {(1, "1"), (2, "2")}
+    assert not any(each.before == "3" for each in found)
+    moved = list_mutants("a.py", "A = [2, 1]\n", [1], [["1", "2"]]) or ()
+    assert {each.before for each in moved} >= {"1", "2"}
