@@ -125,6 +125,7 @@ def find_outputs(command: str) -> frozenset[str]:
     """Return the paths, as they stand in a command, of the files that it only writes.
 
     Only files for people, which nothing else in the command names; a command that cannot be judged has none.
+    What a pattern or a variable brings in is not looked for: no file that only they name is sealed either.
     """
     try:
         script = parse_command(command)
@@ -134,9 +135,7 @@ def find_outputs(command: str) -> frozenset[str]:
     for simple in script.commands:
         if simple.words and simple.words[0].text == "tee":
             targets += [word for word in simple.words[1:] if not word.text.startswith("-")]
-    paths = (PurePosixPath(word.text) for word in targets if word.is_known)
+    named = {word.text: PurePosixPath(word.text) for word in targets if word.is_known}
     return frozenset(
-        target.text
-        for target, path in zip(targets, paths, strict=False)
-        if path.suffix in _KEPT and command.count(path.name) == 1
+        text for text, path in named.items() if path.suffix in _KEPT and command.count(path.name) == 1
     )
