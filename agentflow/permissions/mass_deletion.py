@@ -59,7 +59,9 @@ def _list_targets(words: list[str]) -> list[str]:
         is_clean = operands[:1] == ["clean"] and {"x", "X"} & set(letters) and "n" not in letters
         return (operands[1:] or ["."]) if is_clean else []
     if program == "find":
-        is_narrow = any(flag in _NARROWING for flag in flags)
+        given = zip(words, [*words[1:], ""], strict=True)
+        is_narrow = any(word in _NARROWING and not _is_any(value) for word, value in given)
+        is_narrow = is_narrow and not {"!", "-not"}.intersection(words)
         deletes = "-delete" in flags or (_FINDING.intersection(flags) and _DELETING.intersection(words))
         first = next((at for at, word in enumerate(words) if word[:1] == "-"), len(words))
         return (words[1:first] or ["."]) if deletes and not is_narrow else []

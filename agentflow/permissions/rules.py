@@ -174,14 +174,34 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def may_match(pattern: str, text: str) -> bool:
-    """Return whether a pattern may match a text, in which UNKNOWN_TEXT stands for any text.
-
-    Only what stands before the first unknown of either can tell that it does not.
-    """
+    """Return whether a pattern may match a text, in which UNKNOWN_TEXT stands for any text."""
     if UNKNOWN_TEXT not in text:
         return compile_pattern(pattern).fullmatch(text) is not None
-    fixed, known = re.split(r"(?:| |:)\*", pattern)[0], text.partition(UNKNOWN_TEXT)[0]
-    return fixed.startswith(known) or known.startswith(fixed)
+    wanted = f"{pattern.removesuffix(':*')} *" if pattern.endswith(":*") else pattern
+    forms = (wanted, wanted[:-2]) if wanted.endswith(" *") else (wanted,)
+    return any(_overlap(form, text) for form in forms)
+
+
+def _overlap(pattern: str, text: str) -> bool:
+    reached = _spread({0}, pattern)
+    for character in text:
+        if character == UNKNOWN_TEXT:
+            reached = set(range(min(reached), len(pattern) + 1)) if reached else reached
+        else:
+            stepped = {
+                at + (pattern[at] != "*") for at in reached if pattern[at : at + 1] in ("*", character)
+            }
+            reached = _spread(stepped, pattern)
+    return len(pattern) in reached
+
+
+def _spread(reached: set[int], pattern: str) -> set[int]:
+    """Add the places that are reached because a `*` may stand for nothing."""
+    for at in sorted(reached):
+        while pattern[at : at + 1] == "*":
+            at += 1  # noqa: PLW2901  # walks on from each place
+            reached = {*reached, at}
+    return reached
 
 
 def is_about_command(pattern: str, script: ShellScript) -> bool:

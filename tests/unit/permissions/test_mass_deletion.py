@@ -23,6 +23,7 @@ ASKED = [
     *("find ROOT -delete", "git clean -fdx", "git clean -fdX", "git clean -xdf ."),
     *("chmod -R 777 /", "chmod -R a-w .", "chown -R nobody *", "chmod --recursive 000 ./*"),
     *("chmod -fR 0 .", "mv * /tmp/", "mv ./* ../", "shred -u *", "truncate -s 0 *"),
+    *("find . -name '*' -delete", "find . -not -name x -delete", "find . ! -name x -delete"),
     "bash <<'E'\nrm -rf *\nE",
 ]
 FREE = [
