@@ -314,6 +314,12 @@ _DOCUMENT_NAME = regex(
 )
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation"})
 _DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
+_CHANGE_KIND = r"\.(?:feature|bugfix|doc|removal|misc|breaking|deprecation)(?:\.\d+)?"
+_CHANGE_NOTE = regex(
+    rf"(?:.*/)?(?:(?:releasenotes/notes|newsfragments|changelog\.d|\.changeset)/[^/]+(?:\.(?:md|rst|txt|ya?ml)|{_CHANGE_KIND})"
+    rf"|(?:changes|news)/[^/]+{_CHANGE_KIND}(?:\.(?:md|rst|txt))?)"
+)
+"""One file for each change, as reno, towncrier, scriv and changesets keep them."""
 
 
 def is_document_path(name: str) -> bool:
@@ -321,7 +327,7 @@ def is_document_path(name: str) -> bool:
     is_top = len(path.parts) == 1 and (path.suffix or path.name.isupper())
     is_named = _DOCUMENT_NAME.fullmatch(path.stem) and path.suffix in {*_DOCUMENT_ENDINGS, ".txt", ""}
     is_placed = path.suffix in _DOCUMENT_ENDINGS and path.parts[0] in _DOCUMENT_FOLDERS
-    return bool((is_top and is_named) or is_placed)
+    return bool((is_top and is_named) or is_placed or _CHANGE_NOTE.fullmatch(name))
 
 
 def is_source(path: str) -> bool:
